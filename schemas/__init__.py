@@ -1,0 +1,1 @@
+"""Contracts: study and protocol models, records, Arrow tables, wire values, errors and SQL."""

@@ -1,0 +1,105 @@
+"""Typed errors: each carries its facts as attributes and says what to do; each has a documented exit code."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of the command line. Documented in docs/guide/exit-codes.md."""
+
+    OK = 0
+    INTERNAL = 1
+    USAGE = 2
+    STUDY = 3
+    DATA = 4
+    LOCKED = 5
+    STORE = 6
+    EXECUTOR = 7
+    PROVIDER = 8
+    BLOCKED = 9
+    SERVER = 10
+    INTERRUPTED = 130
+
+
+class EvalnoiseError(Exception):
+    """An error that a user can act on.
+
+    The message is one paragraph: ``where: expected …, found …. remedy``.
+    """
+
+    exit_code: ExitCode = ExitCode.INTERNAL
+
+    def __init__(self, where: str, *, expected: str, found: str, remedy: str) -> None:
+        self.where = where
+        """The file, row, key or service that the error is about."""
+        self.expected = expected
+        """What would have been right."""
+        self.found = found
+        """What was there instead."""
+        self.remedy = remedy
+        """What the user can do, as a sentence."""
+        super().__init__(where, expected, found, remedy)
+
+    def __str__(self) -> str:
+        return f"{self.where}: expected {self.expected}, found {self.found}. {self.remedy}"
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        # Keyword-only arguments do not survive the default pickling of exceptions, and Prefect pickles them.
+        return _rebuild, (type(self), self.where, self.expected, self.found, self.remedy)
+
+
+def _rebuild(cls: type[EvalnoiseError], where: str, expected: str, found: str, remedy: str) -> EvalnoiseError:
+    return cls(where, expected=expected, found=found, remedy=remedy)
+
+
+class StudyError(EvalnoiseError):
+    """The study file, or a value set on the command line, is not a valid study."""
+
+    exit_code = ExitCode.STUDY
+
+
+class DataError(EvalnoiseError):
+    """A benchmark or a recording is missing, truncated, altered or malformed."""
+
+    exit_code = ExitCode.DATA
+
+
+class ReplayMissError(DataError):
+    """A replay asked for a response that the recording does not hold. There is no fall-back to a live call."""
+
+
+class LockedError(EvalnoiseError):
+    """Another run holds the study's lock."""
+
+    exit_code = ExitCode.LOCKED
+
+
+class StoreError(EvalnoiseError):
+    """A sealed file, a journal, a manifest or the catalog is damaged, missing or in the way."""
+
+    exit_code = ExitCode.STORE
+
+
+class ExecutorError(EvalnoiseError):
+    """No way to verify candidates: no engine, no image, or a refusal to run them without a sandbox."""
+
+    exit_code = ExitCode.EXECUTOR
+
+
+class ProviderError(EvalnoiseError):
+    """A provider cannot be used: no key, no permission, or calls that keep failing."""
+
+    exit_code = ExitCode.PROVIDER
+
+
+class BlockedError(EvalnoiseError):
+    """The run ended, but something makes its numbers unfit for use: a blocking check or missing cells."""
+
+    exit_code = ExitCode.BLOCKED
+
+
+class ServerError(EvalnoiseError):
+    """The Prefect server could not be started or reached."""
+
+    exit_code = ExitCode.SERVER

@@ -1,0 +1,80 @@
+"""The protocol: the frozen, digested plan of a study. Its bytes are canonical JSON (RFC 8785), its name is their SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+import rfc8785
+from pydantic import BaseModel, ConfigDict
+
+from schemas.study import Study
+
+UNDIGESTED_STUDY_FIELDS = {"limits": {"concurrency", "max_cost"}, "verifier": {"workers"}}
+"""Fields that change how fast or how far a run goes, not what it measures. Data paths are replaced by digests as well."""
+
+
+class PinnedFile(BaseModel):
+    """A data file by content: where it lies is not part of the protocol."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sha256: str
+    size: int
+
+
+class Protocol(BaseModel):
+    """Everything that a row's meaning depends on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    format: Literal[1] = 1
+    study: dict[str, Any]
+    """The study as validated, defaults written out, without `UNDIGESTED_STUDY_FIELDS`, paths dropped."""
+    replicates: int
+    limit: int | None
+    """The first so many tasks in the benchmark's order; None: all."""
+    benchmark: str
+    """Name of the benchmark as it appears in rows, for instance ``humaneval+``."""
+    benchmark_sha256: str
+    """Digest over the tasks as loaded."""
+    benchmark_files: tuple[PinnedFile, ...]
+    n_tasks: int
+    recordings: dict[str, PinnedFile]
+    """By ``stack/condition``: the file behind a recording provider."""
+    prompts: dict[str, str]
+    """SHA-256 of each prompt template: by stack, and by judge condition."""
+    executors: dict[str, dict[str, str]]
+    """By stack: kind, rootfs digest and Python version of what runs the candidates."""
+    checkers: dict[str, str]
+    """By stack: the checker that `auto` came to."""
+    measurement: dict[str, int]
+    """`schemas.versions.measurement_version`."""
+
+    def canonical(self) -> bytes:
+        """Canonical JSON, in UTF-8."""
+        return rfc8785.dumps(self.model_dump(mode="json"))
+
+    def digest(self) -> str:
+        """SHA-256 of `canonical`, in hex: the protocol's name."""
+        return hashlib.sha256(self.canonical()).hexdigest()
+
+
+def digested_study(study: Study) -> dict[str, Any]:
+    """The study's part of the protocol: defaults written out, operational fields and paths removed."""
+    body = study.model_dump(mode="json")
+    _drop_paths(body)
+    for name in UNDIGESTED_STUDY_FIELDS["limits"]:
+        body["limits"].pop(name, None)
+    for stack in body["stacks"]:
+        for name in UNDIGESTED_STUDY_FIELDS["verifier"]:
+            stack["verifier"].pop(name, None)
+    return body
+
+
+def _drop_paths(body: dict[str, Any]) -> None:
+    """Remove file paths: the files' digests stand elsewhere in the protocol."""
+    body["benchmark"].pop("path", None)
+    for owner in (*body["stacks"], *body["conditions"]):
+        if "path" in owner["provider"]:
+            owner["provider"].pop("path")

@@ -1,0 +1,188 @@
+"""Records that the middle floors exchange: tasks, requests, responses, references and checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What a cell came to. ``UNMEASURED`` always has a reason and is never counted as a failure."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    UNMEASURED = "unmeasured"
+
+
+class Verdict(StrEnum):
+    """What a judge said of a frozen candidate."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    UNPARSED = "unparsed"
+
+
+class TaskKind(StrEnum):
+    """What a candidate is: a program that defines a function, or a literal that predicts an output."""
+
+    FUNCTION = "function"
+    OUTPUT = "output"
+
+
+class ResponseClass(StrEnum):
+    """What kind of answer a provider gave."""
+
+    COMPLETE = "complete"
+    TRUNCATED = "truncated"
+    REFUSAL = "refusal"
+    EMPTY = "empty"
+    INFRASTRUCTURE = "infrastructure"
+
+
+class Reason(StrEnum):
+    """Why a verification ended as it did. The last group leaves the outcome unmeasured."""
+
+    PASS = "pass"
+    MISMATCH = "mismatch"
+    EXCEPTION = "exception"
+    SYNTAX_ERROR = "syntax-error"
+    MISSING_ENTRY_POINT = "missing-entry-point"
+    NO_CANDIDATE = "no-candidate"
+    CPU_LIMIT = "cpu-limit"
+    WALL_LIMIT = "wall-limit"
+    IDLE = "idle"
+    OOM = "oom"
+    OUTPUT_LIMIT = "output-limit"
+    UNENCODABLE = "unencodable"
+    EARLY_EXIT = "early-exit"
+    SIGNAL = "signal"
+    PROTOCOL_ERROR = "protocol-error"
+    REFERENCE_UNUSABLE = "reference-unusable"
+    PROVIDER = "provider"
+    REPLAY_MISS = "replay-miss"
+    INFRASTRUCTURE = "infrastructure"
+
+
+UNMEASURED_REASONS = frozenset(
+    {Reason.REFERENCE_UNUSABLE, Reason.PROVIDER, Reason.REPLAY_MISS, Reason.INFRASTRUCTURE}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task of a benchmark."""
+
+    id: str
+    """The benchmark's own id, for instance ``HumanEval/0``. Any text; never a file name."""
+    kind: TaskKind
+    prompt: str
+    """What the task says; the stack's prompt template wraps it."""
+    reference: str
+    """Canonical program (kind ``function``) or the expected output as source text (kind ``output``)."""
+    entry_point: str
+    """Name of the function that is called."""
+    code: str = ""
+    """Kind ``output``: the program whose output is predicted. Kind ``function``: a preamble that the candidate may
+    rely on (imports and helpers from the prompt), or empty."""
+    inputs: tuple[str, ...] = ()
+    """One wire-encoded list of positional arguments per call (`schemas.values.encode`)."""
+    n_base_inputs: int = 0
+    """The first so many inputs are the benchmark's original ones."""
+    atol: float = 0.0
+    """Absolute tolerance for floats in outputs; 0 means equal."""
+    cluster: str = ""
+    """Group of tasks that are not independent, or empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A data file as it was read: what the protocol pins."""
+
+    path: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A set of tasks in the benchmark's own order, with the files that they came from."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    sources: tuple[SourceFile, ...]
+    sha256: str
+    """Digest over the tasks as loaded, so that a changed loader is a changed data set too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What came back from a provider for one call."""
+
+    text: str
+    """The answer's text; may hold lone surrogates."""
+    response_class: ResponseClass
+    finish_reason: str = ""
+    refusal: str = ""
+    response_id: str = ""
+    served_model: str = ""
+    fingerprint: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    """US dollars; None when the price is not known (never 0 for unknown)."""
+    raw: str = ""
+    """The body as JSON text, as received."""
+    error: str = ""
+    """Class ``infrastructure``: what failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What preflight learnt of a task by running its canonical solution (and mutants, for the oracle)."""
+
+    task_id: str
+    outcome: Outcome
+    """``pass`` when the canonical solution can serve as the reference; otherwise ``unmeasured``."""
+    reason: Reason
+    detail: str = ""
+    outputs: tuple[str, ...] = ()
+    """Wire-encoded canonical results, one per used input."""
+    inputs_used: tuple[int, ...] = ()
+    """Indices into `Task.inputs` of the inputs that count; others were over a limit and were dropped."""
+    mutant: str = ""
+    """A program (or literal) that was shown to fail; empty where none was asked for or found."""
+    cpu_seconds: float = 0.0
+    """CPU time of the canonical solution over all used inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The result of verifying one candidate."""
+
+    outcome: Outcome
+    reason: Reason
+    detail: str = ""
+    """What was expected and found, cut to a stated length; holds no measured number."""
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    cpu_limit_seconds: float = 0.0
+    load: float = 0.0
+    """One-minute load average of the host when the check ended."""
+    container: str = ""
+    rechecks: tuple[dict[str, object], ...] = field(default=())
+    """Every earlier run of the same candidate: reason, wall, CPU, load."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorInfo:
+    """What runs the candidates; the protocol pins kind, Python and rootfs."""
+
+    kind: str
+    """``docker`` or ``process``."""
+    image_id: str
+    """The engine's image id, or empty."""
+    rootfs: str
+    """Digest over the image's layers, or, for ``process``, over the interpreter's version and build."""
+    python: str
+    """Version of the Python that runs candidates, for instance ``3.11.7``."""

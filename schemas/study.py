@@ -1,0 +1,364 @@
+"""The study: what a user writes in YAML. Every field has a docstring; the JSON Schema beside this file is made from them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$")]
+"""A name that is safe in a path and in SQL: lower-case letters, digits, dot, dash, underscore; at most 64."""
+
+DEFAULT_PROMPT = (
+    "Solve the task below in Python. Answer with one fenced code block that holds a complete program which defines "
+    "`{{ task.entry_point }}`; no tests, no explanation.\n\n{{ task.prompt }}"
+)
+DEFAULT_JUDGE_PROMPT = (
+    "A Python program was written for the task below. Decide whether it is correct for every valid input. The first "
+    "line of your answer is exactly `VERDICT: PASS` or `VERDICT: FAIL`, the second is `CONFIDENCE: n` with n from 0 to "
+    "100; after that you may explain.\n\nTask:\n{{ task.prompt }}\n\nProgram:\n```python\n{{ candidate }}\n```"
+)
+
+
+class Model(BaseModel):
+    """Base of all study models: unknown keys are errors, values are not coerced, instances do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+
+class StarterBenchmark(Model):
+    """The tasks that ship with evalnoise."""
+
+    name: Literal["starter"]
+
+
+class CruxevalBenchmark(Model):
+    """CRUXEval, output prediction."""
+
+    name: Literal["cruxeval"]
+    path: str
+    """The task file, JSON Lines with code, input, output and id."""
+    sha256: str | None = None
+    """Digest that the file must have; unchecked when absent, recorded always."""
+
+
+class EvalplusBenchmark(Model):
+    """HumanEval+ or MBPP+ from their official files."""
+
+    name: Literal["evalplus"]
+    dataset: Literal["humaneval", "mbpp"]
+    """Which of the two the file holds."""
+    path: str
+    """The official JSONL, plain or gzipped."""
+    md5: str | None = None
+    """Digest of the decompressed JSONL that the file must have. Default: that of the release named in the documentation."""
+
+
+class JsonlBenchmark(Model):
+    """One's own tasks; docs/guide/benchmarks.md describes the format."""
+
+    name: Literal["jsonl"]
+    path: str
+    sha256: str | None = None
+    """Digest that the file must have; unchecked when absent, recorded always."""
+
+
+BenchmarkSpec = Annotated[
+    StarterBenchmark | CruxevalBenchmark | EvalplusBenchmark | JsonlBenchmark, Field(discriminator="name")
+]
+
+
+class OracleProvider(Model):
+    """A simulated model with known pass rates; no network, no cost."""
+
+    name: Literal["oracle"]
+    seed: int = Field(default=0, ge=0)
+    """Draws the tasks' pass probabilities and every response."""
+    alpha: float = Field(default=0.3, gt=0, allow_inf_nan=False)
+    """First parameter of the Beta distribution of the unstable tasks' pass probabilities."""
+    beta: float = Field(default=0.2, gt=0, allow_inf_nan=False)
+    """Second parameter of the same."""
+    stable: float = Field(default=0.3, ge=0, le=1)
+    """Share of tasks that always pass or always fail."""
+    temperature: float = Field(default=0.7, ge=0, le=2)
+    """At 0 the unstable tasks' share is divided by four, as hosted models tend to do; otherwise only recorded."""
+    latency: float = Field(default=0.0, ge=0, le=60)
+    """Seconds that each simulated call waits."""
+
+
+class RecordingProvider(Model):
+    """Responses that someone recorded earlier."""
+
+    name: Literal["recording"]
+    path: str
+    """A file of recorded generations: JSON Lines with `task_id` and `generations`."""
+    pairing: Literal["occurrence", "fixed"] = "occurrence"
+    """`occurrence`: replicate r gets recorded occurrence r. `fixed`: every replicate gets the one named below."""
+    occurrence: int = Field(default=0, ge=0)
+    """Pairing `fixed`: which recorded occurrence, from 0."""
+    order: Literal["time", "unknown"] = "unknown"
+    """Whether occurrences are in the order of their recording; order-based statistics need `time`."""
+    sha256: str | None = None
+    """Digest that the file must have; unchecked when absent, recorded always."""
+
+
+class _HttpProvider(Model):
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature; absent: not sent, the provider's default."""
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    """Nucleus sampling; absent: not sent."""
+    base_url: str | None = None
+    """Another server that speaks the same protocol."""
+    timeout: float = Field(default=120.0, gt=0, le=3600)
+    """Seconds for a whole call."""
+    max_retries: int = Field(default=4, ge=0, le=20)
+    """Retries of a call that failed for reasons of transport or load."""
+    input_usd_per_million: float | None = Field(default=None, ge=0)
+    """Price of a million input tokens; absent: cost unknown."""
+    output_usd_per_million: float | None = Field(default=None, ge=0)
+    """Price of a million output tokens; absent: cost unknown."""
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Further fields of the request body, sent as they are and part of the request key."""
+
+
+class OpenAIProvider(_HttpProvider):
+    """Chat completions through the openai SDK."""
+
+    name: Literal["openai"]
+    seed: int | None = None
+    """Provider-side sampling seed; absent: not sent."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """Environment variable that holds the key."""
+
+
+class AnthropicProvider(_HttpProvider):
+    """Messages through the anthropic SDK."""
+
+    name: Literal["anthropic"]
+    api_key_env: str = "ANTHROPIC_API_KEY"
+    """Environment variable that holds the key."""
+
+
+ProviderSpec = Annotated[
+    OracleProvider | RecordingProvider | OpenAIProvider | AnthropicProvider, Field(discriminator="name")
+]
+
+
+class OracleJudge(Model):
+    """A simulated judge that says what execution said, but for a known share of flips."""
+
+    name: Literal["oracle"]
+    seed: int = Field(default=0, ge=0)
+    flip: float = Field(default=0.1, ge=0, le=0.5)
+    """Probability that a verdict is the opposite of the executed outcome."""
+    unparsed: float = Field(default=0.0, ge=0, le=1)
+    """Probability that an answer holds no verdict."""
+
+
+JudgeSpec = Annotated[OracleJudge | OpenAIProvider | AnthropicProvider, Field(discriminator="name")]
+
+
+class VerifierSpec(Model):
+    """How candidates are checked."""
+
+    checker: Literal["auto", "differential", "expression", "published"] = "auto"
+    """`differential`: outputs against the canonical solution's. `expression`: one literal expression against the expected
+    output. `published`: CRUXEval's own rule, forgeable. `auto`: by the benchmark's kind of task."""
+    executor: Literal["auto", "docker", "process"] = "auto"
+    """`auto`: Docker when an engine answers, else processes on this machine, which are no sandbox."""
+    unsandboxed_providers: tuple[Literal["recording", "openai", "anthropic"], ...] = Field(default=(), strict=False)
+    """Providers whose code may run without a sandbox. Name them only if you would run their code yourself."""
+    inputs_cap: int = Field(default=120, ge=1)
+    """Inputs per task at most; the benchmark's first ones are used."""
+    cpu_seconds: float = Field(default=10.0, ge=0.1, le=600)
+    """CPU limit at least; four times the canonical solution's CPU if that is more."""
+    memory_mb: int = Field(default=512, ge=64)
+    """Memory limit of a container."""
+    workers: int = Field(default=0, ge=0, le=256)
+    """Candidates verified at once; 0: one per processor. Not part of the protocol."""
+
+
+class Stack(Model):
+    """A model, its prompt, its retry rule and its verifier."""
+
+    name: Slug
+    provider: ProviderSpec
+    model: str = Field(min_length=1, max_length=200)
+    """The model's name as the provider knows it."""
+    prompt: str = DEFAULT_PROMPT
+    """Jinja template over `task` (id, prompt, entry_point, code)."""
+    max_tokens: int = Field(default=1024, ge=1)
+    """Output tokens at most."""
+    retry: Literal["none", "resample"] = "none"
+    """`resample`: a candidate that fails is replaced once by a fresh one."""
+    verifier: VerifierSpec = VerifierSpec()
+
+
+class ReplaySource(Model):
+    """Which cells of this study a replay condition replays."""
+
+    condition: Slug
+    """A condition of kind `live` or `temperature-zero`."""
+    replicate: int = Field(default=0, ge=0)
+
+
+class Condition(Model):
+    """An operating condition under which every stack is repeated."""
+
+    name: Slug
+    kind: Literal["live", "temperature-zero", "replay"]
+    provider: dict[str, Any] = Field(default_factory=dict)
+    """Overrides of the stack's provider options."""
+    source: ReplaySource | None = None
+    """Kind `replay`: the cells to record and replay. Absent with provider `recording`: the file is the recording."""
+
+
+class JudgeCondition(Model):
+    """One way of judging the frozen candidates."""
+
+    name: Slug
+    provider: JudgeSpec
+    model: str = Field(min_length=1, max_length=200)
+    prompt: str = DEFAULT_JUDGE_PROMPT
+    """Jinja template over `task` and `candidate`; must ask for the verdict first."""
+    max_tokens: int = Field(default=256, ge=1)
+
+
+class Judge(Model):
+    """Repeated judging of one frozen candidate per task."""
+
+    conditions: tuple[JudgeCondition, ...] = Field(min_length=1, strict=False)
+    repeats: int = Field(default=5, ge=1)
+    """Verdicts per candidate and judge condition."""
+    candidates: Slug | None = None
+    """The replay condition whose replicate 0 supplies the candidates; absent: the study's only one."""
+
+
+class Analysis(Model):
+    """What is computed from the outcomes."""
+
+    resamples: int = Field(default=20_000, ge=100, le=10_000_000)
+    """Bootstrap resamples."""
+    alpha: float = Field(default=0.05, gt=0, lt=0.5)
+    """Two-sided error level of intervals and budgets."""
+    power: float = Field(default=0.8, gt=0.5, lt=1)
+    """Power that a rerun budget is for."""
+    deltas: tuple[Annotated[float, Field(gt=0, le=1)], ...] = Field(default=(0.02,), min_length=1, strict=False)
+    """Differences of score that a budget should resolve; `noise_floor` shows the first."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of the bootstrap and of the order of shards."""
+
+
+class Limits(Model):
+    """Bounds on the run. `concurrency` and `max_cost` are not part of the protocol."""
+
+    concurrency: int = Field(default=8, ge=1, le=1024)
+    """Provider calls in flight at most."""
+    max_cost: float | None = Field(default=None, gt=0)
+    """US dollars; shown by `plan`, not yet enforced."""
+    shard_cells: int = Field(default=500, ge=1, le=100_000)
+    """Cells per shard, and so per partition, at most."""
+
+
+class Study(Model):
+    """A noise study: one benchmark, some stacks, some conditions, R replicates."""
+
+    study: Slug
+    """The study's name, a folder in the store."""
+    benchmark: BenchmarkSpec
+    stacks: tuple[Stack, ...] = Field(min_length=1, strict=False)
+    conditions: tuple[Condition, ...] = Field(min_length=1, strict=False)
+    replicates: int = Field(default=5, ge=1, le=10_000)
+    """Full repetitions of the benchmark under each condition. One is allowed, but has no variance."""
+    judge: Judge | None = None
+    analysis: Analysis = Analysis()
+    limits: Limits = Limits()
+    night: Slug | None = None
+    """Label of a nightly repetition; every night is a protocol of its own. The nightly flow sets it."""
+
+    @model_validator(mode="after")
+    def _names_and_references(self) -> Study:
+        _unique([s.name for s in self.stacks], "stacks")
+        judges = self.judge.conditions if self.judge else ()
+        _unique([c.name for c in self.conditions] + [j.name for j in judges], "conditions")
+        by_name = {c.name: c for c in self.conditions}
+        for index, condition in enumerate(self.conditions):
+            _check_condition(index, condition, by_name, self.replicates)
+            for stack in self.stacks:
+                self.provider(stack, condition)
+        if self.judge:
+            self.judged_condition()
+        return self
+
+    def provider(self, stack: Stack, condition: Condition) -> ProviderSpec:
+        """The stack's provider under a condition: overrides merged, kind's rule applied. Raises LocatedError.
+
+        A replay with a source makes its source's requests, so it inherits the source's options.
+        """
+        place = ("conditions", self.conditions.index(condition), "provider")
+        base: BaseModel = stack.provider
+        if condition.source is not None:
+            base = self.provider(stack, self.condition(condition.source.condition))
+        merged = base.model_dump(exclude_unset=True) | condition.provider
+        if merged.get("name") != stack.provider.name:
+            # Options of one provider mean nothing to another, so a changed name replaces the options as a whole.
+            merged = dict(condition.provider)
+        if condition.kind == "temperature-zero" and merged.get("name") != "recording":
+            if condition.provider.get("temperature", 0) != 0:
+                raise LocatedError((*place, "temperature"), "0 (the condition's kind is temperature-zero)")
+            merged["temperature"] = 0.0
+        try:
+            spec: ProviderSpec = _PROVIDERS.validate_python(merged)
+        except ValidationError as error:
+            first = error.errors()[0]
+            tail = tuple(part for part in first["loc"] if part != merged.get("name"))
+            raise LocatedError((*place, *tail), f"a valid option ({first['msg']})") from None
+        if condition.kind == "replay" and condition.source is None and spec.name != "recording":
+            raise LocatedError(place[:2], "`source`, because the provider is not a recording")
+        return spec
+
+    def condition(self, name: str) -> Condition:
+        """The condition of that name. Raises KeyError."""
+        return {c.name: c for c in self.conditions}[name]
+
+    def judged_condition(self) -> Condition:
+        """The replay condition whose candidates are judged. Raises LocatedError."""
+        replays = [c for c in self.conditions if c.kind == "replay"]
+        wanted = self.judge.candidates if self.judge else None
+        found = [c for c in replays if wanted in (None, c.name)]
+        if len(found) != 1:
+            names = ", ".join(c.name for c in replays) or "none"
+            raise LocatedError(("judge", "candidates"), f"the name of one replay condition (there are: {names})")
+        return found[0]
+
+
+class LocatedError(ValueError):
+    """An impossible value at a known place, for rules that span several fields."""
+
+    def __init__(self, loc: tuple[str | int, ...], expected: str) -> None:
+        self.loc = loc
+        self.expected = expected
+        super().__init__(f"{'.'.join(map(str, loc))}: expected {expected}")
+
+
+def _unique(names: list[str], where: str) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise LocatedError((where,), f"names that occur once (repeated: {', '.join(twice)})")
+
+
+def _check_condition(index: int, condition: Condition, by_name: dict[str, Condition], replicates: int) -> None:
+    place = ("conditions", index, "source")
+    if condition.source is None:
+        return
+    if condition.kind != "replay":
+        raise LocatedError(place, "no `source`, because only replay conditions have one")
+    origin = by_name.get(condition.source.condition)
+    if origin is None or origin.kind == "replay":
+        live = ", ".join(name for name, c in by_name.items() if c.kind != "replay") or "none"
+        raise LocatedError((*place, "condition"), f"the name of a condition that is not a replay (there are: {live})")
+    if condition.source.replicate >= replicates:
+        raise LocatedError((*place, "replicate"), f"a replicate below {replicates}")
+
+
+_PROVIDERS: TypeAdapter[ProviderSpec] = TypeAdapter(ProviderSpec)

@@ -1,0 +1,277 @@
+"""Arrow tables: every column with its unit and its meaning, declared once. Partition columns live in paths, not in files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+SCHEMA_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    type: pa.DataType
+    doc: str
+    nullable: bool = False
+    measured: bool = False
+    """True for what a repeat of the same study cannot reproduce: times, CPU, memory, load, containers, provider ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: its grain, where its partitions lie, and its columns."""
+
+    name: str
+    grain: str
+    partition: tuple[str, ...]
+    """Hive keys in the path, in order. `replicate` and `repeat` are integers, the others text."""
+    sort: tuple[str, ...]
+    """Columns that order the rows of a file."""
+    columns: tuple[Column, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of a file, with docs, marks and version in its metadata."""
+        fields = [
+            pa.field(c.name, c.type, c.nullable, {"doc": c.doc, "measured": str(c.measured).lower()}) for c in self.columns
+        ]
+        return pa.schema(fields, {"evalnoise.table": self.name, "evalnoise.schema_version": str(SCHEMA_VERSION)})
+
+    @property
+    def stable_columns(self) -> tuple[str, ...]:
+        """Names of the columns that are the same bytes in every repeat."""
+        return tuple(c.name for c in self.columns if not c.measured)
+
+
+_S, _I, _F, _B = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+_CELL = ("stack", "condition", "replicate")
+
+_LINEAGE = (
+    Column("study", _S, "Name of the study."),
+    Column("protocol", _S, "SHA-256 of the frozen protocol that the row was made under."),
+    Column("benchmark", _S, "Name of the benchmark."),
+)
+_TASK = Column("task_id", _S, "The benchmark's own id of the task.")
+
+TASKS = Table(
+    "tasks", "task of a benchmark in a protocol", (), ("position",),
+    (
+        *_LINEAGE,
+        _TASK,
+        Column("position", _I, "Place in the benchmark's order, from 0."),
+        Column("kind", _S, "function or output."),
+        Column("prompt", _S, "The task's own text, before the stack's template."),
+        Column("reference", _S, "Canonical program, or the expected output as source."),
+        Column("entry_point", _S, "Function that is called."),
+        Column("cluster", _S, "Group of dependent tasks, or empty."),
+        Column("n_inputs", _I, "Inputs that the benchmark offers."),
+    ),
+)
+
+PREFLIGHT = Table(
+    "preflight", "stack x task: the canonical solution through the stack's verifier", (), ("stack", "position"),
+    (
+        *_LINEAGE,
+        Column("stack", _S, "Name of the stack."),
+        _TASK,
+        Column("position", _I, "Place in the benchmark's order, from 0."),
+        Column("outcome", _S, "pass: the task can be measured; unmeasured: it cannot, and no call is made for it."),
+        Column("reason", _S, "Why."),
+        Column("detail", _S, "More of why."),
+        Column("outputs", pa.list_(_S), "Wire-encoded canonical results, one per used input."),
+        Column("inputs_used", pa.list_(_I), "Indices of the inputs that count; others were over a limit."),
+        Column("mutant", _S, "A candidate that was shown to fail, for the oracle; else empty."),
+        Column("cpu_seconds", _F, "CPU time of the canonical solution, seconds.", measured=True),
+    ),
+)
+
+CALLS = Table(
+    "calls", "provider call sent", _CELL, ("position", "attempt"),
+    (
+        *_LINEAGE,
+        _TASK,
+        Column("position", _I, "Place of the task in the benchmark's order, from 0."),
+        Column("attempt", _I, "0, or 1 for the retry rule's."),
+        Column("purpose", _S, "generate or judge."),
+        Column("provider", _S, "Provider that was called."),
+        Column("model", _S, "Model that was asked for."),
+        Column("request_key", _S, "SHA-256 of the normalised request."),
+        Column("request", _S, "The normalised request, canonical JSON."),
+        Column("response_class", _S, "complete, truncated, refusal, empty or infrastructure."),
+        Column("finish_reason", _S, "As the provider said it."),
+        Column("served_model", _S, "Model that answered, as the provider said it."),
+        Column("input_tokens", _I, "Billed input tokens; null: unknown.", nullable=True),
+        Column("output_tokens", _I, "Billed output tokens; null: unknown.", nullable=True),
+        Column("cost_usd", _F, "US dollars; null: unknown.", nullable=True),
+        Column("error", _S, "Class infrastructure: what failed; else empty."),
+        Column("response_id", _S, "The provider's id of the answer.", measured=True),
+        Column("fingerprint", _S, "The provider's fingerprint of its system.", measured=True),
+        Column("response", _S, "The body as received, JSON text.", measured=True),
+        Column("sent_at", pa.timestamp("us", "UTC"), "When the call was sent.", measured=True),
+        Column("answered_at", pa.timestamp("us", "UTC"), "When it was answered.", measured=True),
+    ),
+)
+
+GENERATIONS = Table(
+    "generations", "cell x attempt", _CELL, ("position", "attempt"),
+    (
+        *_LINEAGE,
+        _TASK,
+        Column("position", _I, "Place of the task in the benchmark's order, from 0."),
+        Column("attempt", _I, "0, or 1 for the retry rule's."),
+        Column("request_key", _S, "SHA-256 of the normalised request."),
+        Column("occurrence", _I, "Which recorded occurrence answered; for fresh calls the replicate."),
+        Column("response_class", _S, "complete, truncated, refusal, empty or infrastructure."),
+        Column("text", _S, "The answer; lone surrogates are written as backslash escapes where `text_escaped`."),
+        Column("text_escaped", _B, "Whether the text held lone surrogates."),
+        Column("text_sha256", _S, "SHA-256 of the text as received (UTF-8, surrogatepass)."),
+        Column("candidate", _S, "What was extracted and verified; null: nothing could be.", nullable=True),
+        Column("candidate_sha256", _S, "SHA-256 of the candidate; null without one.", nullable=True),
+        Column("extraction_rule", _S, "The extractor's rule that fired."),
+    ),
+)
+
+EXECUTIONS = Table(
+    "executions", "verification of a candidate", _CELL, ("position", "attempt"),
+    (
+        *_LINEAGE,
+        _TASK,
+        Column("position", _I, "Place of the task in the benchmark's order, from 0."),
+        Column("attempt", _I, "Attempt that made the candidate."),
+        Column("candidate_sha256", _S, "SHA-256 of the candidate."),
+        Column("outcome", _S, "pass, fail or unmeasured."),
+        Column("reason", _S, "Why: docs/reference/reasons.md."),
+        Column("detail", _S, "First input that differs, expected and found, or the exception; cut."),
+        Column("checker", _S, "Checker that compared."),
+        Column("executor", _S, "docker or process."),
+        Column("rootfs", _S, "Digest of the image's layers, or of the interpreter for processes."),
+        Column("python", _S, "Python version that ran the candidate."),
+        Column("image_id", _S, "The engine's image id, or empty.", measured=True),
+        Column("wall_seconds", _F, "Wall time, seconds.", measured=True),
+        Column("cpu_seconds", _F, "CPU time of the process tree, seconds.", measured=True),
+        Column("cpu_limit_seconds", _F, "CPU limit in force, seconds.", measured=True),
+        Column("peak_memory_bytes", _I, "Peak resident memory, bytes.", measured=True),
+        Column("load", _F, "One-minute load average of the host.", measured=True),
+        Column("container", _S, "Container that ran it, or empty.", measured=True),
+        Column("rechecks", _S, "Earlier runs of the same candidate, JSON list.", measured=True),
+    ),
+)
+
+OUTCOMES = Table(
+    "outcomes", "cell", _CELL, ("position",),
+    (
+        *_LINEAGE,
+        _TASK,
+        Column("position", _I, "Place of the task in the benchmark's order, from 0."),
+        Column("outcome", _S, "pass, fail or unmeasured."),
+        Column("reason", _S, "Why; of the last attempt."),
+        Column("score", _F, "Score in [0, 1]; null: unmeasured.", nullable=True),
+        Column("attempts", _I, "Attempts made."),
+        Column("candidate_sha256", _S, "Digest of the final candidate; null without one.", nullable=True),
+    ),
+)
+
+VERDICTS = Table(
+    "verdicts", "judge condition x task x repeat, on a frozen candidate", ("condition", "repeat"), ("stack", "position"),
+    (
+        *_LINEAGE,
+        Column("stack", _S, "Stack whose candidate was judged."),
+        _TASK,
+        Column("position", _I, "Place of the task in the benchmark's order, from 0."),
+        Column("candidate_sha256", _S, "SHA-256 of the frozen candidate."),
+        Column("verdict", _S, "pass, fail or unparsed."),
+        Column("confidence", _F, "Stated confidence, 0 to 100; null: not stated.", nullable=True),
+        Column("reason", _S, "Verdict unparsed: why; else empty."),
+        Column("text", _S, "The judge's answer."),
+        Column("request_key", _S, "SHA-256 of the normalised request."),
+        Column("reference_outcome", _S, "What execution said of the same candidate."),
+    ),
+)
+
+_CONDITION = (
+    Column("stack", _S, "Name of the stack."),
+    Column("condition", _S, "Name of the condition or judge condition."),
+)
+_METHOD = (
+    Column("method", _S, "How value and interval were made."),
+    Column("covers", _S, "benchmark: these tasks, new runs. population: new tasks too. Empty without an interval."),
+    Column("level", _F, "Confidence level; null without an interval.", nullable=True),
+    Column("n_tasks", _I, "Tasks that entered."),
+    Column("n_replicates", _I, "Replicates per task (the smallest, if they differ)."),
+    Column("seed", _I, "Seed; null: no randomness.", nullable=True),
+    Column("resamples", _I, "Bootstrap resamples; null: none.", nullable=True),
+    Column("undefined", _S, "Why value or interval is null; empty otherwise."),
+    Column("note", _S, "When not to trust it; empty otherwise."),
+)
+
+ESTIMATES = Table(
+    "estimates", "stack x condition x estimate x method", (), ("stack", "condition", "estimate", "method", "covers"),
+    (
+        *_LINEAGE,
+        *_CONDITION,
+        Column("estimate", _S, "score, score_run_sd, w, variable_tasks, variable_share, n_unmeasured, …"),
+        Column("value", _F, "The estimate; null: undefined.", nullable=True),
+        Column("lo", _F, "Lower end; null: none.", nullable=True),
+        Column("hi", _F, "Upper end; null: none.", nullable=True),
+        *_METHOD,
+    ),
+)
+
+CONTRASTS = Table(
+    "contrasts", "stack x pair of conditions x estimate x method", (), ("stack", "condition_a", "condition_b", "estimate", "method"),
+    (
+        *_LINEAGE,
+        Column("stack", _S, "Name of the stack."),
+        Column("condition_a", _S, "Minuend."),
+        Column("condition_b", _S, "Subtrahend."),
+        Column("estimate", _S, "score or w."),
+        Column("value", _F, "a minus b, untruncated; null: undefined.", nullable=True),
+        Column("lo", _F, "Lower end; null: none.", nullable=True),
+        Column("hi", _F, "Upper end; null: none.", nullable=True),
+        Column("finding", _S, "real, not resolved or proves nothing."),
+        Column("sentence", _S, "The finding in words."),
+        *_METHOD,
+    ),
+)
+
+BUDGETS = Table(
+    "budgets", "stack x condition x delta", (), ("stack", "condition", "delta"),
+    (
+        *_LINEAGE,
+        *_CONDITION,
+        Column("delta", _F, "Difference of score to resolve."),
+        Column("alpha", _F, "Two-sided error level."),
+        Column("power", _F, "Power."),
+        Column("w", _F, "Within-task variance that the budget is for; null: undefined.", nullable=True),
+        Column("runs", _I, "Runs per arm; null: undefined.", nullable=True),
+        Column("runs_lo", _I, "Budget at the lower end of w's interval.", nullable=True),
+        Column("runs_hi", _I, "Budget at the upper end of w's interval.", nullable=True),
+        *_METHOD,
+    ),
+)
+
+CHECKS = Table(
+    "checks", "finding about the study", (), ("check", "stack", "condition", "sentence"),
+    (
+        *_LINEAGE,
+        Column("check", _S, "Short name of the check."),
+        Column("stack", _S, "Stack that it is about, or empty."),
+        Column("condition", _S, "Condition that it is about, or empty."),
+        Column("severity", _S, "info, warning or error."),
+        Column("blocks", _B, "Whether the study's numbers must not be used for a decision."),
+        Column("sentence", _S, "The finding in words."),
+        Column("value", _F, "The number behind it; null: none.", nullable=True),
+    ),
+)
+
+TABLES: Final = {
+    t.name: t
+    for t in (
+        TASKS, PREFLIGHT, CALLS, GENERATIONS, EXECUTIONS, OUTCOMES, VERDICTS, ESTIMATES, CONTRASTS, BUDGETS, CHECKS,
+    )
+}  # fmt: skip
