@@ -1,1 +1,1 @@
-"""x"""
+"""The DAG: Prefect flows, and the command line that starts them."""

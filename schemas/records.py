@@ -63,9 +63,7 @@ class Reason(StrEnum):
     INFRASTRUCTURE = "infrastructure"
 
 
-UNMEASURED_REASONS = frozenset(
-    {Reason.REFERENCE_UNUSABLE, Reason.PROVIDER, Reason.REPLAY_MISS, Reason.INFRASTRUCTURE}
-)
+UNMEASURED_REASONS = frozenset({Reason.REFERENCE_UNUSABLE, Reason.PROVIDER, Reason.REPLAY_MISS, Reason.INFRASTRUCTURE})
 
 
 @dataclass(frozen=True, slots=True)

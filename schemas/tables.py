@@ -38,7 +38,8 @@ class Table:
     def schema(self) -> pa.Schema:
         """The Arrow schema of a file, with docs, marks and version in its metadata."""
         fields = [
-            pa.field(c.name, c.type, c.nullable, {"doc": c.doc, "measured": str(c.measured).lower()}) for c in self.columns
+            pa.field(c.name, c.type, c.nullable, {"doc": c.doc, "measured": str(c.measured).lower()})
+            for c in self.columns
         ]
         return pa.schema(fields, {"evalnoise.table": self.name, "evalnoise.schema_version": str(SCHEMA_VERSION)})
 
@@ -59,7 +60,10 @@ _LINEAGE = (
 _TASK = Column("task_id", _S, "The benchmark's own id of the task.")
 
 TASKS = Table(
-    "tasks", "task of a benchmark in a protocol", (), ("position",),
+    "tasks",
+    "task of a benchmark in a protocol",
+    (),
+    ("position",),
     (
         *_LINEAGE,
         _TASK,
@@ -74,7 +78,10 @@ TASKS = Table(
 )
 
 PREFLIGHT = Table(
-    "preflight", "stack x task: the canonical solution through the stack's verifier", (), ("stack", "position"),
+    "preflight",
+    "stack x task: the canonical solution through the stack's verifier",
+    (),
+    ("stack", "position"),
     (
         *_LINEAGE,
         Column("stack", _S, "Name of the stack."),
@@ -91,7 +98,10 @@ PREFLIGHT = Table(
 )
 
 CALLS = Table(
-    "calls", "provider call sent", _CELL, ("position", "attempt"),
+    "calls",
+    "provider call sent",
+    _CELL,
+    ("position", "attempt"),
     (
         *_LINEAGE,
         _TASK,
@@ -118,7 +128,10 @@ CALLS = Table(
 )
 
 GENERATIONS = Table(
-    "generations", "cell x attempt", _CELL, ("position", "attempt"),
+    "generations",
+    "cell x attempt",
+    _CELL,
+    ("position", "attempt"),
     (
         *_LINEAGE,
         _TASK,
@@ -137,7 +150,10 @@ GENERATIONS = Table(
 )
 
 EXECUTIONS = Table(
-    "executions", "verification of a candidate", _CELL, ("position", "attempt"),
+    "executions",
+    "verification of a candidate",
+    _CELL,
+    ("position", "attempt"),
     (
         *_LINEAGE,
         _TASK,
@@ -163,7 +179,10 @@ EXECUTIONS = Table(
 )
 
 OUTCOMES = Table(
-    "outcomes", "cell", _CELL, ("position",),
+    "outcomes",
+    "cell",
+    _CELL,
+    ("position",),
     (
         *_LINEAGE,
         _TASK,
@@ -177,7 +196,10 @@ OUTCOMES = Table(
 )
 
 VERDICTS = Table(
-    "verdicts", "judge condition x task x repeat, on a frozen candidate", ("condition", "repeat"), ("stack", "position"),
+    "verdicts",
+    "judge condition x task x repeat, on a frozen candidate",
+    ("condition", "repeat"),
+    ("stack", "position"),
     (
         *_LINEAGE,
         Column("stack", _S, "Stack whose candidate was judged."),
@@ -210,7 +232,10 @@ _METHOD = (
 )
 
 ESTIMATES = Table(
-    "estimates", "stack x condition x estimate x method", (), ("stack", "condition", "estimate", "method", "covers"),
+    "estimates",
+    "stack x condition x estimate x method",
+    (),
+    ("stack", "condition", "estimate", "method", "covers"),
     (
         *_LINEAGE,
         *_CONDITION,
@@ -223,7 +248,10 @@ ESTIMATES = Table(
 )
 
 CONTRASTS = Table(
-    "contrasts", "stack x pair of conditions x estimate x method", (), ("stack", "condition_a", "condition_b", "estimate", "method"),
+    "contrasts",
+    "stack x pair of conditions x estimate x method",
+    (),
+    ("stack", "condition_a", "condition_b", "estimate", "method"),
     (
         *_LINEAGE,
         Column("stack", _S, "Name of the stack."),
@@ -240,7 +268,10 @@ CONTRASTS = Table(
 )
 
 BUDGETS = Table(
-    "budgets", "stack x condition x delta", (), ("stack", "condition", "delta"),
+    "budgets",
+    "stack x condition x delta",
+    (),
+    ("stack", "condition", "delta"),
     (
         *_LINEAGE,
         *_CONDITION,
@@ -256,7 +287,10 @@ BUDGETS = Table(
 )
 
 CHECKS = Table(
-    "checks", "finding about the study", (), ("check", "stack", "condition", "sentence"),
+    "checks",
+    "finding about the study",
+    (),
+    ("check", "stack", "condition", "sentence"),
     (
         *_LINEAGE,
         Column("check", _S, "Short name of the check."),

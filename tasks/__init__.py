@@ -1,1 +1,1 @@
-"""x"""
+"""Prefect tasks: each turns one shard into sealed partitions."""

@@ -1,1 +1,1 @@
-"""x"""
+"""Executable references: the sandbox, its supervisor, the checkers and the image."""

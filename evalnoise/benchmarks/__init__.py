@@ -1,1 +1,1 @@
-"""x"""
+"""Loaders: each reads one format and gives a Benchmark."""

@@ -1,1 +1,1 @@
-"""x"""
+"""Where responses come from: SDKs, recordings and the oracle."""

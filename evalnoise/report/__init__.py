@@ -1,1 +1,1 @@
-"""x"""
+"""Words and tables about a finished study."""

@@ -1,1 +1,1 @@
-"""x"""
+"""Statistics: arrays in, frozen dataclasses out."""

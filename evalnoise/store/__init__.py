@@ -1,1 +1,1 @@
-"""x"""
+"""The store: journal, partitions, manifest, lock and catalog."""

@@ -1,1 +1,1 @@
-"""x"""
+"""Where candidates run: warm containers, or processes without a sandbox."""

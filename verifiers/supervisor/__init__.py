@@ -1,1 +1,1 @@
-"""x"""
+"""What runs inside the sandbox: standard library alone."""
