@@ -63,9 +63,7 @@ class JsonlBenchmark(Model):
     """Digest that the file must have; unchecked when absent, recorded always."""
 
 
-BenchmarkSpec = Annotated[
-    StarterBenchmark | CruxevalBenchmark | EvalplusBenchmark | JsonlBenchmark, Field(discriminator="name")
-]
+BenchmarkSpec = Annotated[StarterBenchmark | CruxevalBenchmark | EvalplusBenchmark | JsonlBenchmark, Field(discriminator="name")]
 
 
 class OracleProvider(Model):
@@ -139,9 +137,7 @@ class AnthropicProvider(_HttpProvider):
     """Environment variable that holds the key."""
 
 
-ProviderSpec = Annotated[
-    OracleProvider | RecordingProvider | OpenAIProvider | AnthropicProvider, Field(discriminator="name")
-]
+ProviderSpec = Annotated[OracleProvider | RecordingProvider | OpenAIProvider | AnthropicProvider, Field(discriminator="name")]
 
 
 class OracleJudge(Model):

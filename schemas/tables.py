@@ -37,10 +37,7 @@ class Table:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of a file, with docs, marks and version in its metadata."""
-        fields = [
-            pa.field(c.name, c.type, c.nullable, {"doc": c.doc, "measured": str(c.measured).lower()})
-            for c in self.columns
-        ]
+        fields = [pa.field(c.name, c.type, c.nullable, {"doc": c.doc, "measured": str(c.measured).lower()}) for c in self.columns]
         return pa.schema(fields, {"evalnoise.table": self.name, "evalnoise.schema_version": str(SCHEMA_VERSION)})
 
     @property

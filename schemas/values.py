@@ -13,8 +13,10 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 MAX_BYTES = 65_536
 MAX_DEPTH = 64
@@ -39,7 +41,7 @@ def encode(value: object, *, max_bytes: int = MAX_BYTES) -> str:
     return text
 
 
-def _pack(value: object, depth: int, budget: list[int]) -> object:
+def _pack(value: Any, depth: int, budget: list[int]) -> object:
     budget[0] -= 1
     if budget[0] < 0:
         raise UnencodableError(f"more than {MAX_NODES} nodes")
@@ -49,35 +51,49 @@ def _pack(value: object, depth: int, budget: list[int]) -> object:
     if value is None or kind is bool or kind is str:
         return value
     if kind is int:
-        return value if -_PLAIN_INT <= value <= _PLAIN_INT else {"i": hex(value)}  # type: ignore[operator, arg-type]
+        return value if -_PLAIN_INT <= value <= _PLAIN_INT else {"i": hex(value)}
     if kind is float:
-        return value if math.isfinite(value) else {"f": repr(value)}  # type: ignore[arg-type]
-    if kind is complex:
-        return {"c": [_pack(value.real, depth, budget), _pack(value.imag, depth, budget)]}  # type: ignore[attr-defined]
-    return _pack_container(value, kind, depth - 1, budget)
-
-
-def _pack_container(value: object, kind: type, depth: int, budget: list[int]) -> object:
+        return value if math.isfinite(value) else {"f": repr(value)}
     if kind is list:
-        return [_pack(item, depth, budget) for item in value]  # type: ignore[attr-defined]
-    if kind is tuple or kind is deque:
-        return {"t" if kind is tuple else "Q": [_pack(item, depth, budget) for item in value]}  # type: ignore[attr-defined]
-    if kind is dict or kind is Counter or kind is OrderedDict:
-        tag = {dict: "d", Counter: "C", OrderedDict: "O"}[kind]
-        return {tag: [[_pack(k, depth, budget), _pack(v, depth, budget)] for k, v in value.items()]}  # type: ignore[attr-defined]
-    if kind is set or kind is frozenset:
-        # Sorted by encoding: the order of a set is not part of its value.
-        members = [_pack(item, depth, budget) for item in value]  # type: ignore[attr-defined]
-        return {"s" if kind is set else "z": sorted(members, key=lambda m: json.dumps(m, sort_keys=True))}
-    if kind is bytes or kind is bytearray:
-        return {"b" if kind is bytes else "B": value.hex()}  # type: ignore[attr-defined]
-    if kind is range:
-        return {"r": [_pack(n, depth, budget) for n in (value.start, value.stop, value.step)]}  # type: ignore[attr-defined]
-    if kind is Decimal:
-        return {"D": str(value)}
-    if kind is Fraction:
-        return {"q": [_pack(value.numerator, depth, budget), _pack(value.denominator, depth, budget)]}  # type: ignore[attr-defined]
-    raise UnencodableError(f"type {kind.__module__}.{kind.__qualname__}"[:200])
+        return [_pack(item, depth - 1, budget) for item in value]
+    pack = _PACKERS.get(kind)
+    if pack is None:
+        raise UnencodableError(f"type {kind.__module__}.{kind.__qualname__}"[:200])
+    tag, body = pack
+    return {tag: body(value, lambda item: _pack(item, depth - 1, budget))}
+
+
+_Pack = Callable[[Any], object]
+
+
+def _items(value: Any, pack: _Pack) -> object:
+    return [pack(item) for item in value]
+
+
+def _pairs(value: Any, pack: _Pack) -> object:
+    return [[pack(key), pack(item)] for key, item in value.items()]
+
+
+def _members(value: Any, pack: _Pack) -> object:
+    # Sorted by encoding: the order of a set is not part of its value.
+    return sorted((pack(item) for item in value), key=lambda member: json.dumps(member, sort_keys=True))
+
+
+_PACKERS: dict[type, tuple[str, Callable[[Any, _Pack], object]]] = {
+    tuple: ("t", _items),
+    deque: ("Q", _items),
+    dict: ("d", _pairs),
+    Counter: ("C", _pairs),
+    OrderedDict: ("O", _pairs),
+    set: ("s", _members),
+    frozenset: ("z", _members),
+    bytes: ("b", lambda value, _: value.hex()),
+    bytearray: ("B", lambda value, _: value.hex()),
+    complex: ("c", lambda value, pack: [pack(value.real), pack(value.imag)]),
+    range: ("r", lambda value, pack: [pack(value.start), pack(value.stop), pack(value.step)]),
+    Fraction: ("q", lambda value, pack: [pack(value.numerator), pack(value.denominator)]),
+    Decimal: ("D", lambda value, _: str(value)),
+}
 
 
 def decode(text: str, *, max_bytes: int = MAX_BYTES) -> object:
@@ -154,15 +170,19 @@ def _float_by_name(text: str) -> float:
     return float(text)
 
 
-_FROM_TEXT = {
+_FROM_TEXT: dict[str, Callable[[str], object]] = {
     "i": lambda text: int(text, 16),
     "f": _float_by_name,
     "b": bytes.fromhex,
     "B": bytearray.fromhex,
     "D": Decimal,
 }
-_FROM_PAIRS = {"d": dict, "C": lambda pairs: Counter(dict(pairs)), "O": OrderedDict}
-_FROM_ITEMS = {
+_FROM_PAIRS: dict[str, Callable[[list[tuple[Any, Any]]], object]] = {
+    "d": dict,
+    "C": lambda pairs: Counter(dict(pairs)),
+    "O": OrderedDict,
+}
+_FROM_ITEMS: dict[str, Callable[[list[Any]], object]] = {
     "t": tuple,
     "s": set,
     "z": frozenset,
