@@ -4,8 +4,9 @@ Standard library alone: a copy of this file runs inside the verifier's container
 int, a tuple is not a list, a subclass is refused. The decoder is attack surface, so its callers cap bytes, depth and nodes.
 
 Encoding: ``null``, booleans, strings, lists, finite floats and integers up to 2**53 are themselves; all else is an object with
-one key, the tag: ``i`` integer in hex, ``f`` float by name, ``t`` tuple, ``s`` set, ``z`` frozenset, ``d`` dict as pairs in order, ``b``
-bytes, ``B`` bytearray, ``c`` complex, ``r`` range, ``D`` Decimal, ``q`` Fraction, ``C`` Counter, ``O`` OrderedDict, ``Q`` deque.
+one key, the tag: ``i`` integer in hex, ``f`` float by name, ``t`` tuple, ``s`` set, ``z`` frozenset, ``d`` dict as pairs in
+order, ``b`` bytes, ``B`` bytearray, ``c`` complex, ``r`` range, ``D`` Decimal, ``q`` Fraction, ``C`` Counter, ``O``
+OrderedDict, ``Q`` deque.
 """
 
 from __future__ import annotations
