@@ -1,0 +1,63 @@
+# Two commands for a newcomer: `make demo` and `make test`. Each sets up all it needs in .venv first.
+# Needed before: python3 >= 3.11 with its venv module, make, and a network to a Python package index.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+STORE ?= demo-store
+TEST_ARGS ?=
+
+# Imports are several times faster with compiled bytecode; some images switch it off for all processes.
+unexport PYTHONDONTWRITEBYTECODE
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint lock figures clean distclean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F '\t' '{ printf "make %-10s %s\n", $$1, $$2 }'
+
+setup: .venv/.ready ## the environment in .venv, exactly as locked
+
+demo: .venv/.ready ## the starter study on a simulated model: no key, no cost; again: it resumes
+	@$(BIN)/evalnoise run studies/starter.yaml --store $(STORE)
+
+test: .venv/.ready ## every test; TEST_ARGS="-k budget" for some
+	$(BIN)/pytest $(TEST_ARGS)
+
+lint: .venv/.ready ## style, types, and which room may import which
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+figures: .venv/.ready ## measure every figure that the documentation states, and print them
+	$(BIN)/python -m perf.figures
+
+UV_COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
+lock: .venv/.ready ## resolve the lock files anew; LOCK_ARGS=--upgrade for newer versions
+	$(UV_COMPILE) $(LOCK_ARGS) --group bootstrap -o requirements-bootstrap.lock
+	$(UV_COMPILE) $(LOCK_ARGS) --group dev pyproject.toml -o requirements.lock
+
+clean: ## remove caches and builds; results and .venv stay
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+distclean: clean ## the same, and remove .venv
+	rm -rf .venv
+
+# pip installs nothing but uv, by hash; uv installs the locked rest in seconds. Where uv cannot reach the index although pip
+# could (pip's own certificates, proxies or mirrors), pip does it all. Both install the project last, from the locked backend.
+SYNC := $(BIN)/uv pip sync -q --python $(BIN)/python --require-hashes --compile-bytecode requirements-bootstrap.lock requirements.lock
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
+.venv/.ready: requirements.lock requirements-bootstrap.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "evalnoise needs Python 3.11 or newer, and there is no $(PYTHON). Name one: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "evalnoise needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "$(PYTHON) lacks its venv module. On Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@echo "Setting up .venv from the lock files (about a minute with a cold cache)"
+	@$(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear .venv
+	@$(PIP) --require-hashes -r requirements-bootstrap.lock
+	@$(SYNC) || { echo "uv could not install the packages; trying pip, which takes longer" >&2; $(PIP) --require-hashes -r requirements.lock; }
+	@$(BIN)/uv pip install -q --python $(BIN)/python --offline --no-deps --no-build-isolation --editable .
+	@touch $@
