@@ -1,0 +1,22 @@
+"""Loads the benchmark that a study names."""
+
+from __future__ import annotations
+
+from evalnoise.benchmarks.cruxeval import load_cruxeval
+from evalnoise.benchmarks.starter import load_starter
+from schemas.records import Benchmark
+from schemas.study import BenchmarkSpec, CruxevalBenchmark, StarterBenchmark
+
+
+def load_benchmark(spec: BenchmarkSpec) -> Benchmark:
+    """The benchmark with all its tasks, in its own order.
+
+    Raises:
+        DataError: A file is missing, truncated, altered or malformed.
+    """
+    match spec:
+        case StarterBenchmark():
+            return load_starter()
+        case CruxevalBenchmark():
+            return load_cruxeval(spec)
+    raise AssertionError(spec)
