@@ -23,19 +23,21 @@ DEFAULT_JUDGE_PROMPT = (
 class Model(BaseModel):
     """Base of all study models: unknown keys are errors, values are not coerced, instances do not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class StarterBenchmark(Model):
     """The tasks that ship with evalnoise."""
 
     name: Literal["starter"]
+    """The kind of benchmark."""
 
 
 class CruxevalBenchmark(Model):
     """CRUXEval, output prediction."""
 
     name: Literal["cruxeval"]
+    """The kind of benchmark."""
     path: str
     """The task file, JSON Lines with code, input, output and id."""
     sha256: str | None = None
@@ -46,6 +48,7 @@ class EvalplusBenchmark(Model):
     """HumanEval+ or MBPP+ from their official files."""
 
     name: Literal["evalplus"]
+    """The kind of benchmark."""
     dataset: Literal["humaneval", "mbpp"]
     """Which of the two the file holds."""
     path: str
@@ -58,7 +61,9 @@ class JsonlBenchmark(Model):
     """One's own tasks; docs/guide/benchmarks.md describes the format."""
 
     name: Literal["jsonl"]
+    """The kind of benchmark."""
     path: str
+    """The task file, JSON Lines."""
     sha256: str | None = None
     """Digest that the file must have; unchecked when absent, recorded always."""
 
@@ -70,6 +75,7 @@ class OracleProvider(Model):
     """A simulated model with known pass rates; no network, no cost."""
 
     name: Literal["oracle"]
+    """The kind of provider."""
     seed: int = Field(default=0, ge=0)
     """Draws the tasks' pass probabilities and every response."""
     alpha: float = Field(default=0.3, gt=0, allow_inf_nan=False)
@@ -88,6 +94,7 @@ class RecordingProvider(Model):
     """Responses that someone recorded earlier."""
 
     name: Literal["recording"]
+    """The kind of provider."""
     path: str
     """A file of recorded generations: JSON Lines with `task_id` and `generations`."""
     pairing: Literal["occurrence", "fixed"] = "occurrence"
@@ -123,6 +130,7 @@ class OpenAIProvider(_HttpProvider):
     """Chat completions through the openai SDK."""
 
     name: Literal["openai"]
+    """The kind of provider."""
     seed: int | None = None
     """Provider-side sampling seed; absent: not sent."""
     api_key_env: str = "OPENAI_API_KEY"
@@ -133,6 +141,7 @@ class AnthropicProvider(_HttpProvider):
     """Messages through the anthropic SDK."""
 
     name: Literal["anthropic"]
+    """The kind of provider."""
     api_key_env: str = "ANTHROPIC_API_KEY"
     """Environment variable that holds the key."""
 
@@ -144,7 +153,9 @@ class OracleJudge(Model):
     """A simulated judge that says what execution said, but for a known share of flips."""
 
     name: Literal["oracle"]
+    """The kind of provider."""
     seed: int = Field(default=0, ge=0)
+    """Draws every verdict."""
     flip: float = Field(default=0.1, ge=0, le=0.5)
     """Probability that a verdict is the opposite of the executed outcome."""
     unparsed: float = Field(default=0.0, ge=0, le=1)
@@ -178,7 +189,9 @@ class Stack(Model):
     """A model, its prompt, its retry rule and its verifier."""
 
     name: Slug
+    """The stack's name in every table."""
     provider: ProviderSpec
+    """Where responses come from, and with which options."""
     model: str = Field(min_length=1, max_length=200)
     """The model's name as the provider knows it."""
     prompt: str = DEFAULT_PROMPT
@@ -188,6 +201,7 @@ class Stack(Model):
     retry: Literal["none", "resample"] = "none"
     """`resample`: a candidate that fails is replaced once by a fresh one."""
     verifier: VerifierSpec = VerifierSpec()
+    """How candidates are checked."""
 
 
 class ReplaySource(Model):
@@ -196,13 +210,17 @@ class ReplaySource(Model):
     condition: Slug
     """A condition of kind `live` or `temperature-zero`."""
     replicate: int = Field(default=0, ge=0)
+    """The replicate whose responses are replayed."""
 
 
 class Condition(Model):
     """An operating condition under which every stack is repeated."""
 
     name: Slug
+    """The condition's name in every table."""
     kind: Literal["live", "temperature-zero", "replay"]
+    """`live`: the stack as it is. `temperature-zero`: the same at temperature 0. `replay`: recorded responses, so that only the
+    stages after generation can vary."""
     provider: dict[str, Any] = Field(default_factory=dict)
     """Overrides of the stack's provider options."""
     source: ReplaySource | None = None
@@ -213,17 +231,22 @@ class JudgeCondition(Model):
     """One way of judging the frozen candidates."""
 
     name: Slug
+    """The judge condition's name in every table; differs from the names of conditions."""
     provider: JudgeSpec
+    """Where verdicts come from, and with which options."""
     model: str = Field(min_length=1, max_length=200)
+    """The model's name as the provider knows it."""
     prompt: str = DEFAULT_JUDGE_PROMPT
     """Jinja template over `task` and `candidate`; must ask for the verdict first."""
     max_tokens: int = Field(default=256, ge=1)
+    """Output tokens at most."""
 
 
 class Judge(Model):
     """Repeated judging of one frozen candidate per task."""
 
     conditions: tuple[JudgeCondition, ...] = Field(min_length=1, strict=False)
+    """The ways of judging."""
     repeats: int = Field(default=5, ge=1)
     """Verdicts per candidate and judge condition."""
     candidates: Slug | None = None
@@ -262,21 +285,30 @@ class Study(Model):
     study: Slug
     """The study's name, a folder in the store."""
     benchmark: BenchmarkSpec
+    """The tasks."""
     stacks: tuple[Stack, ...] = Field(min_length=1, strict=False)
+    """What is measured; every stack is run under every condition."""
     conditions: tuple[Condition, ...] = Field(min_length=1, strict=False)
+    """How it is repeated."""
     replicates: int = Field(default=5, ge=1, le=10_000)
     """Full repetitions of the benchmark under each condition. One is allowed, but has no variance."""
     judge: Judge | None = None
+    """Repeated judging of frozen candidates; absent: none."""
     analysis: Analysis = Analysis()
+    """What is computed from the outcomes."""
     limits: Limits = Limits()
+    """Bounds on the run."""
     night: Slug | None = None
     """Label of a nightly repetition; every night is a protocol of its own. The nightly flow sets it."""
 
     @model_validator(mode="after")
     def _names_and_references(self) -> Study:
-        _unique([s.name for s in self.stacks], "stacks")
+        _unique([(s.name, ("stacks", i, "name")) for i, s in enumerate(self.stacks)])
         judges = self.judge.conditions if self.judge else ()
-        _unique([c.name for c in self.conditions] + [j.name for j in judges], "conditions")
+        _unique(
+            [(c.name, ("conditions", i, "name")) for i, c in enumerate(self.conditions)]
+            + [(j.name, ("judge", "conditions", i, "name")) for i, j in enumerate(judges)],
+        )
         by_name = {c.name: c for c in self.conditions}
         for index, condition in enumerate(self.conditions):
             _check_condition(index, condition, by_name, self.replicates)
@@ -292,11 +324,11 @@ class Study(Model):
         A replay with a source makes its source's requests, so it inherits the source's options.
         """
         place = ("conditions", self.conditions.index(condition), "provider")
-        base: BaseModel = stack.provider
+        base = stack.provider
         if condition.source is not None:
             base = self.provider(stack, self.condition(condition.source.condition))
         merged = base.model_dump(exclude_unset=True) | condition.provider
-        if merged.get("name") != stack.provider.name:
+        if merged.get("name") != base.name:
             # Options of one provider mean nothing to another, so a changed name replaces the options as a whole.
             merged = dict(condition.provider)
         if condition.kind == "temperature-zero" and merged.get("name") != "recording":
@@ -306,9 +338,8 @@ class Study(Model):
         try:
             spec: ProviderSpec = _PROVIDERS.validate_python(merged)
         except ValidationError as error:
-            first = error.errors()[0]
-            tail = tuple(part for part in first["loc"] if part != merged.get("name"))
-            raise LocatedError((*place, *tail), f"a valid option ({first['msg']})") from None
+            # The cause holds every wrong option, for a reader that can name them one by one.
+            raise LocatedError(place, f"options of stack {stack.name}'s provider") from error
         if condition.kind == "replay" and condition.source is None and spec.name != "recording":
             raise LocatedError(place[:2], "`source`, because the provider is not a recording")
         return spec
@@ -337,10 +368,12 @@ class LocatedError(ValueError):
         super().__init__(f"{'.'.join(map(str, loc))}: expected {expected}")
 
 
-def _unique(names: list[str], where: str) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise LocatedError((where,), f"names that occur once (repeated: {', '.join(twice)})")
+def _unique(names: list[tuple[str, tuple[str | int, ...]]]) -> None:
+    seen: dict[str, str] = {}
+    for name, place in names:
+        if name in seen:
+            raise LocatedError(place, f"a name of its own (this one is also at {seen[name]})")
+        seen[name] = ".".join(map(str, place))
 
 
 def _check_condition(index: int, condition: Condition, by_name: dict[str, Condition], replicates: int) -> None:
