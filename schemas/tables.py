@@ -212,6 +212,27 @@ VERDICTS = Table(
     ),
 )
 
+RECORDED = Table(
+    "recorded",
+    "recorded answer of one replicate of a condition",
+    (),
+    ("position", "attempt"),
+    (
+        *_LINEAGE,
+        _TASK,
+        Column("position", _I, "Place of the task in the benchmark's order, from 0."),
+        Column("attempt", _I, "0, or 1 for the retry rule's."),
+        Column("request_key", _S, "SHA-256 of the normalised request."),
+        Column("request", _S, "The normalised request, canonical JSON."),
+        Column("response_class", _S, "complete, truncated, refusal, empty or infrastructure."),
+        Column("finish_reason", _S, "As the provider said it."),
+        Column("text", _S, "The answer; lone surrogates are written as backslash escapes where `text_escaped`."),
+        Column("text_escaped", _B, "Whether the text held lone surrogates."),
+        Column("served_model", _S, "Model that answered, as the provider said it."),
+    ),
+)
+"""A recording's one table. It lies under recordings/, not under a study, so it is not one of `TABLES`."""
+
 _CONDITION = (
     Column("stack", _S, "Name of the stack."),
     Column("condition", _S, "Name of the condition or judge condition."),
