@@ -1,0 +1,286 @@
+"""Intervals for w and for the score of one condition: for these tasks (`benchmark`) and for new tasks (`population`)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+from evalnoise.stats.bootstrap import RESAMPLES, dirichlet_task_means, joint_task_bootstrap, percentile_interval
+from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, alpha_of, joined
+from evalnoise.stats.limits import (
+    MAX_VARIANCE,
+    bisect,
+    curvature,
+    groups,
+    largest_s2,
+    none_varied_benchmark,
+    none_varied_population,
+    variance_bound,
+)
+from evalnoise.stats.variance import ONE_RUN, Floats, Ints, checked_counts, score, task_variances, within_task_variance
+
+FEW_VARIABLE = 15
+"""Under so many variable tasks a percentile interval under-covers."""
+GAFFKE_FIRST = 20
+"""Under so many variable tasks Gaffke's interval is the one to quote."""
+PLUG_IN_RUNS, PLUG_IN_VARIABLE = 10, 20
+NOTHING_VARIED = PROVES_NOTHING + "no task varied, and an interval of width zero is what resampling makes of that"
+ONE_TASK = "one task says nothing about other tasks"
+TOO_FEW_RUNS = "too few runs to bound w"
+NOT_INDEPENDENT = "w is larger than independent runs can give: the runs of a task avoid each other"
+GAFFKE_NOTE = "its validity is a conjecture (arXiv 1905.06208)"
+
+
+def twice_measured(passes: ArrayLike, runs: ArrayLike) -> tuple[Ints, Ints]:
+    """The counts of the tasks with at least two runs."""
+    k, n = checked_counts(passes, runs)
+    return k[n >= 2], n[n >= 2]
+
+
+def variance_column(passes: Ints, runs: Ints) -> tuple[Floats, float]:
+    """Each task's s2 as a column for the bootstrap and what to divide by: integers k(R-k) and R(R-1) at equal R, else s2 and 1."""
+    least = int(runs.min())
+    if least == int(runs.max()):
+        return (passes * (runs - passes)).astype(np.float64), float(least * (least - 1))
+    return task_variances(passes, runs), 1.0
+
+
+def score_column(passes: Ints, runs: Ints) -> tuple[Floats, float]:
+    """Each task's mean as a column for the bootstrap and what to divide by: integers k and R at equal R, else k/n and 1."""
+    least = int(runs.min())
+    if least == int(runs.max()):
+        return passes.astype(np.float64), float(least)
+    return passes / runs, 1.0
+
+
+def few_variable_note(variable: int) -> str:
+    """What a percentile interval's reader must know about the number of variable tasks."""
+    if variable == 0:
+        return NOTHING_VARIED
+    if variable < FEW_VARIABLE:
+        return f"only {variable} variable tasks: under 15 the interval covers less often than it says; quote Gaffke's"
+    return "" if variable >= GAFFKE_FIRST else f"{variable} variable tasks: under 20 quote Gaffke's interval first"
+
+
+# --- w -------------------------------------------------------------------------------------------------------------------
+
+
+def w_population(
+    passes: ArrayLike,
+    runs: ArrayLike,
+    *,
+    seed: int,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    draws: ArrayLike | None = None,
+) -> Estimate:
+    """The estimate w with the percentile interval of the task bootstrap: the paper's interval.
+
+    `draws` (resamples,) are bootstrap means of s2 over the same tasks, when a joint bootstrap made them already.
+    """
+    k, n = twice_measured(passes, runs)
+    found = within_task_variance(k, n)
+    base = _base(found.w, found.undefined, n, method=Method.PERCENTILE)
+    if n.size < 2:
+        return base if not n.size else base.lacking(ONE_TASK)
+    if draws is None:
+        column, divisor = variance_column(k, n)
+        draws = joint_task_bootstrap(column[:, None], resamples=resamples, seed=seed)[:, 0] / divisor
+    lo, hi = percentile_interval(draws, level=level)
+    base = dataclasses.replace(base, seed=seed, resamples=len(np.asarray(draws)))
+    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=few_variable_note(found.variable_tasks))
+
+
+def w_gaffke(passes: ArrayLike, runs: ArrayLike, *, seed: int, resamples: int = RESAMPLES, level: float = 0.95) -> Estimate:
+    """The estimate w with Gaffke's interval: Dirichlet weights over the tasks and one pseudo-task at the end of what s2 can be.
+
+    The pseudo-task has the largest s2, floor(R/2) ceil(R/2) / (R (R-1)), for the upper end and 0 for the lower. With unequal
+    runs R is the smallest, which has the largest s2.
+    """
+    k, n = twice_measured(passes, runs)
+    found = within_task_variance(k, n)
+    base = _base(found.w, found.undefined, n, method=Method.GAFFKE)
+    if not n.size:
+        return base
+    alpha = alpha_of(level)
+    s2 = task_variances(k, n)
+    low = dirichlet_task_means(s2, 0.0, resamples=resamples, seed=seed)
+    high = dirichlet_task_means(s2, largest_s2(int(n.min())), resamples=resamples, seed=seed)
+    lo, hi = float(np.quantile(low, alpha / 2)), float(np.quantile(high, 1 - alpha / 2))
+    base = dataclasses.replace(base, seed=seed, resamples=resamples)
+    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=GAFFKE_NOTE)
+
+
+def w_population_limit(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """One-sided upper limit of w for new tasks when nothing varied: (1 - a^(1/N)) / (4 (1 - 2^(1-R))), at most 1/4."""
+    k, n = twice_measured(passes, runs)
+    found = within_task_variance(k, n)
+    base = _base(found.w, found.undefined, n, method=Method.NONE_VARIED)
+    if not n.size:
+        return base
+    if found.variable_tasks:
+        return base.lacking("some task varied: this limit is for none")
+    hi = none_varied_population(n.size, int(n.min()), alpha_of(level))
+    return base.spanning(0.0, hi, level=level, covers=Covers.POPULATION, note=_one_sided(level))
+
+
+def w_benchmark(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """The estimate w of these tasks, with the interval that new runs of the same tasks would fall under.
+
+    Nothing varied: a one-sided limit. At least 10 runs and 20 variable tasks: w +- z SE with
+    SE^2 = sum[s2/R - v2 (4R-6)/(R(R-1))]/N^2, v2 = k(k-1)(R-k)(R-k-1)/(R(R-1)(R-2)(R-3)) unbiased for (p(1-p))^2. Otherwise
+    all w in [0, 1/4] within z standard errors of the estimate, with the largest standard error that w allows. Source: notes on
+    Noise Floor; the variance of a sample variance of Bernoulli outcomes.
+    """
+    k, n = twice_measured(passes, runs)
+    found = within_task_variance(k, n)
+    if found.w is None:
+        return _base(None, found.undefined, n, method=Method.EQUAL_P)
+    if found.variable_tasks == 0:
+        return _none_varied(n, level)
+    z = float(-ndtri(alpha_of(level) / 2))
+    if int(n.min()) >= PLUG_IN_RUNS and found.variable_tasks >= PLUG_IN_VARIABLE:
+        half = z * plug_in_se(k, n)
+        ends: tuple[float, float] | None = (max(0.0, found.w - half), min(MAX_VARIANCE, found.w + half))
+        method = Method.PLUG_IN
+    else:
+        ends = _solve(found.w, n, z)
+        method = Method.EQUAL_P
+    base = _base(found.w, "", n, method=method)
+    if ends is None or ends[0] > ends[1]:
+        return base.lacking(NOT_INDEPENDENT)
+    return base.spanning(*ends, level=level, covers=Covers.BENCHMARK)
+
+
+def plug_in_se(passes: Ints, runs: Ints) -> float:
+    """Standard error of w over new runs of these tasks, each with at least 4 runs."""
+    k, n = passes.astype(np.float64), runs.astype(np.float64)
+    s2 = k * (n - k) / (n * (n - 1))
+    v2 = k * (k - 1) * (n - k) * (n - k - 1) / (n * (n - 1) * (n - 2) * (n - 3))
+    return float(np.sqrt(max(0.0, float(np.sum(s2 / n - v2 * curvature(runs)))))) / len(runs)
+
+
+def _none_varied(n: Ints, level: float) -> Estimate:
+    base = _base(0.0, "", n, method=Method.NONE_VARIED)
+    hi = none_varied_benchmark(*groups(n), alpha_of(level))
+    if hi is None:
+        return base.lacking(TOO_FEW_RUNS)
+    return base.spanning(0.0, hi, level=level, covers=Covers.BENCHMARK, note=_one_sided(level))
+
+
+def _one_sided(level: float) -> str:
+    return f"one-sided: an upper limit at {level:.4g}; assumes independent runs"
+
+
+def _solve(w: float, runs: Ints, z: float) -> tuple[float, float] | None:
+    """Both ends of {x in [0, 1/4] : |w - x| <= z sqrt(variance_bound(x))}; None when it is empty.
+
+    The set is an interval, because the left side squared is convex and the bound is concave.
+    """
+    sizes, counts = groups(runs)
+
+    def inside(x: float) -> float:
+        return z * z * variance_bound(x, sizes, counts) - (w - x) ** 2
+
+    peak = min(w, MAX_VARIANCE)
+    if inside(peak) < 0:
+        peak = _highest(inside, 0.0, MAX_VARIANCE)
+        if inside(peak) < 0:
+            return None
+    # An observed change rules w = 0 out, so the lower end is a crossing; the upper one may lie past 1/4.
+    lo = bisect(lambda x: -inside(x), 0.0, peak)
+    hi = MAX_VARIANCE if inside(MAX_VARIANCE) >= 0 else bisect(inside, peak, MAX_VARIANCE)
+    return lo, hi
+
+
+def _highest(concave: Callable[[float], float], low: float, high: float) -> float:
+    """Where a concave function is largest."""
+    for _ in range(200):
+        third = (high - low) / 3
+        if concave(low + third) < concave(high - third):
+            low += third
+        else:
+            high -= third
+    return (low + high) / 2
+
+
+# --- score ---------------------------------------------------------------------------------------------------------------
+
+
+def score_population(
+    passes: ArrayLike,
+    runs: ArrayLike,
+    *,
+    seed: int,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    draws: ArrayLike | None = None,
+) -> Estimate:
+    """The score with the percentile interval of the task bootstrap; `draws` as in `w_population`."""
+    k, n = checked_counts(passes, runs)
+    k, n = k[n >= 1], n[n >= 1]
+    found = score(k, n)
+    base = _base(found.value, found.undefined, n, method=Method.PERCENTILE)
+    if n.size < 2:
+        return base if not n.size else base.lacking(ONE_TASK)
+    column, divisor = score_column(k, n)
+    if draws is None:
+        draws = joint_task_bootstrap(column[:, None], resamples=resamples, seed=seed)[:, 0] / divisor
+    lo, hi = percentile_interval(draws, level=level)
+    same = bool(np.all(column == column[0]))
+    base = dataclasses.replace(base, seed=seed, resamples=len(np.asarray(draws)))
+    note = PROVES_NOTHING + "every task has the same mean" if same else ""
+    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=note)
+
+
+def score_benchmark(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """The score of these tasks +- z SE over new runs, SE^2 = sum(s2/R)/N^2, which is w/(N R) at equal R; held to [0, 1].
+
+    A task with a single run gets w for its s2.
+    """
+    k, n = checked_counts(passes, runs)
+    k, n = k[n >= 1], n[n >= 1]
+    found = score(k, n)
+    base = _base(found.value, found.undefined, n, method=Method.PLUG_IN)
+    squared = score_squared_error(k, n)
+    if found.value is None or squared is None:
+        return base.lacking(found.undefined or ONE_RUN)
+    half = float(-ndtri(alpha_of(level) / 2)) * float(np.sqrt(squared))
+    note = joined(NOTHING_VARIED if squared == 0 else "", _some_single(n))
+    lo, hi = max(0.0, found.value - half), min(1.0, found.value + half)
+    return base.spanning(lo, hi, level=level, covers=Covers.BENCHMARK, note=note)
+
+
+def score_squared_error(passes: Ints, runs: Ints) -> float | None:
+    """Squared standard error of the score over new runs of these tasks; None when no task has two runs."""
+    found = within_task_variance(passes, runs)
+    if found.w is None:
+        return None
+    twice = runs >= 2
+    known = float(np.sum(task_variances(passes[twice], runs[twice]) / runs[twice]))
+    return (known + found.w * int(np.count_nonzero(~twice))) / len(runs) ** 2
+
+
+def score_run_sd(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """sqrt(w/N), the standard deviation of the score from run to run, with the ends of w's benchmark interval put through it."""
+    w = w_benchmark(passes, runs, level=level)
+
+    def sd(value: float | None) -> float | None:
+        return None if value is None else float(np.sqrt(value / w.n_tasks))
+
+    return dataclasses.replace(w, value=sd(w.value), lo=sd(w.lo), hi=sd(w.hi))
+
+
+def _some_single(runs: Ints) -> str:
+    single = int(np.count_nonzero(runs == 1))
+    return f"{single} tasks have one run: the mean variance stands in for theirs" if single else ""
+
+
+def _base(value: float | None, undefined: str, runs: Ints, *, method: str) -> Estimate:
+    return Estimate(
+        value=value, method=method, n_tasks=len(runs), n_replicates=int(runs.min()) if len(runs) else 0, undefined=undefined
+    )

@@ -1,0 +1,129 @@
+"""What N tasks with R runs can say about w at most: the variance of its estimate, and its limits when nothing varied.
+
+Tasks with the same number of runs form a group; a benchmark is `sizes` R_g (G,) and `counts` n_g (G,). Among all pass rates
+with a given w, the least favourable are equal rates when all tasks have the same R, and otherwise those that make the groups'
+slopes equal; both functions find them, so they are conservative for every set of rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MAX_VARIANCE = 0.25
+"""The largest p (1-p)."""
+_STEPS = 200
+
+
+def groups(runs: Ints) -> tuple[Ints, Ints]:
+    """Distinct numbers of runs (G,) and how many tasks have each (G,)."""
+    sizes, counts = np.unique(runs, return_counts=True)
+    return sizes.astype(np.int64), counts.astype(np.int64)
+
+
+def curvature(runs: Ints) -> Floats:
+    """(4R-6) / (R (R-1)), the factor of w^2 in the variance of one task's sample variance."""
+    return np.asarray((4 * runs - 6) / (runs * (runs - 1)), dtype=np.float64)
+
+
+def largest_s2(runs: int) -> float:
+    """The largest sample variance of R binary outcomes: floor(R/2) ceil(R/2) / (R (R-1))."""
+    return (runs // 2) * (runs - runs // 2) / (runs * (runs - 1))
+
+
+def variance_bound(w: float, sizes: Ints, counts: Ints) -> float:
+    """Largest variance of the estimate of w over all rates with mean p (1-p) = w.
+
+    A task's sample variance has variance v/R - v^2 (4R-6)/(R (R-1)), v = p (1-p): concave, so at equal R equal v is the
+    maximum, (w/R - w^2 (4R-6)/(R (R-1))) / N. At unequal R the maximum has v_g = (1/R_g - slope) R_g (R_g-1) / (2 (4R_g-6)).
+    """
+    total = int(counts.sum())
+    bend, inverse = curvature(sizes), 1.0 / sizes
+
+    def spread(slope: float) -> Floats:
+        return np.clip((inverse - slope) / (2 * bend), 0.0, MAX_VARIANCE)
+
+    if len(sizes) == 1:
+        v = np.array([w])
+    else:
+        low, high = float((inverse - bend / 2).min()), float(inverse.max())
+        v = spread(bisect(lambda slope: float(counts @ spread(slope)) - total * w, low, high))
+    return max(0.0, float(counts @ (v * inverse - v * v * bend)) / total**2)
+
+
+def bisect(falling: Callable[[float], float], low: float, high: float) -> float:
+    """Root of a function that falls from at least 0 at `low` to at most 0 at `high`."""
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if falling(middle) >= 0:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def none_varied_benchmark(sizes: Ints, counts: Ints, alpha: float) -> float | None:
+    """Upper limit of these tasks' w at one-sided level 1-alpha when every run of every task agreed; None if there is none.
+
+    The largest mean v = p (1-p) with prod (p^R + (1-p)^R) >= alpha. log(p^R + q^R) is concave in v, so equal v is least
+    favourable at equal R. There is no solution unless 2^-(sum of R-1) < alpha: too few runs.
+    """
+    if float(counts @ (sizes - 1)) * np.log(2) <= -np.log(alpha):
+        return None
+    target = float(np.log(alpha))
+    total = int(counts.sum())
+    if len(sizes) == 1:
+        return bisect(lambda x: float(counts @ _log_agreement(np.array([x]), sizes)) - target, 0.0, MAX_VARIANCE)
+
+    def spread(slope: float) -> Floats:
+        return np.array([_variance_at_slope(slope, int(size)) for size in sizes])
+
+    steepest = float((2 * sizes * (sizes - 1)).max())
+    slope = bisect(lambda s: float(counts @ _log_agreement(spread(s), sizes)) - target, 0.0, steepest)
+    return float(counts @ spread(slope)) / total
+
+
+def none_varied_population(n_tasks: int, runs: int, alpha: float) -> float:
+    """Upper limit of w for new tasks at one-sided level 1-alpha when every run of every task agreed.
+
+    (1 - alpha^(1/N)) / (4 (1 - 2^(1-R))), at most 1/4. With unequal runs `runs` is the smallest.
+    """
+    return min(MAX_VARIANCE, float(-np.expm1(np.log(alpha) / n_tasks)) / (4 * (1 - 2.0 ** (1 - runs))))
+
+
+def _rates(v: Floats) -> Floats:
+    """The smaller p with p (1-p) = v, without cancellation."""
+    return np.asarray(2 * v / (1 + np.sqrt(np.maximum(0.0, 1 - 4 * v))))
+
+
+def _log_agreement(v: Floats, runs: Ints) -> Floats:
+    """Log of p^R + (1-p)^R, the chance that R runs agree."""
+    p = _rates(v)
+    ratio = p / (1 - p)
+    return np.asarray(runs * np.log1p(-p) + np.log1p(ratio**runs))
+
+
+def _slope(p: float, runs: int) -> float:
+    """Minus the derivative of log(p^R + q^R) with respect to v = p q: from R at v = 0 to 2 R (R-1) at v = 1/4."""
+    q = 1 - p
+    if q - p < 1e-9:
+        return 2.0 * runs * (runs - 1)
+    log_ratio = np.log(p / q) if p > 0 else -np.inf
+    return float(-runs * np.expm1((runs - 1) * log_ratio) / (q * (q - p) * (1 + np.exp(runs * log_ratio))))
+
+
+def _variance_at_slope(slope: float, runs: int) -> float:
+    """The v at which a task with R runs has that slope, held to [0, 1/4]."""
+    if slope <= runs:
+        return 0.0
+    if slope >= 2 * runs * (runs - 1):
+        return MAX_VARIANCE
+    p = bisect(lambda rate: slope - _slope(rate, runs), 0.0, 0.5)
+    return p * (1 - p)
