@@ -1,0 +1,188 @@
+"""The journal of a shard: every provider call, fsynced before it is sent and before its answer counts.
+
+Calls that end at about the same time share one write and one fsync (group commit): a thread writes what has gathered while the
+last fsync ran. It ends by itself when nothing more comes, so a journal needs no closing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import queue
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalnoise.store.files import make_folder, reading, sync_folder, write_all, writing
+from evalnoise.store.lines import encode_line, parse_lines
+from schemas.errors import StoreError
+
+_LOG = logging.getLogger(__name__)
+_IDLE_SECONDS = 1.0
+_BATCH = 512
+_REMEDY = (
+    "The journal was changed by something else than evalnoise, or the disk is failing. Restore it from a copy; or move it aside, "
+    "and this shard's calls are made again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    data: bytes
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[None]
+
+
+class Journal:
+    """Append-only record of the calls of one shard. Use it from one process at a time; any event loop or thread may append."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the journal, made at the first append; cut what a killed writer left unfinished.
+
+        Raises:
+            StoreError: A line is damaged; it names the line.
+        """
+        self.path = path
+        self._answers: dict[str, dict[str, Any]] = {}
+        self._sent: dict[str, dict[str, Any]] = {}
+        self._size = 0
+        self._queue: queue.SimpleQueue[_Line] = queue.SimpleQueue()
+        self._guard = threading.Lock()
+        self._writer: threading.Thread | None = None
+        self._broken: StoreError | None = None
+        if path.exists():
+            self._load()
+
+    def answers(self) -> dict[str, dict[str, Any]]:
+        """The answered records by the id of their call, latest answer first in force."""
+        return dict(self._answers)
+
+    def unanswered(self) -> dict[str, dict[str, Any]]:
+        """Records of calls that were sent and never answered: they may have been billed."""
+        return {call: record for call, record in self._sent.items() if call not in self._answers}
+
+    async def sent(self, call: str, record: Mapping[str, Any]) -> None:
+        """Note that a call is about to be sent; returns when that is on disk. Raises StoreError."""
+        await self._append("sent", call, record)
+        self._sent[call] = dict(record)
+
+    async def answered(self, call: str, record: Mapping[str, Any]) -> None:
+        """Note a call's answer; returns when it is on disk, and only then does it count. Raises StoreError."""
+        await self._append("answered", call, record)
+        self._answers[call] = dict(record)
+
+    def _load(self) -> None:
+        with reading(self.path):
+            data = self.path.read_bytes()
+        # A complete line that does not fit its checksum may be a paid answer, so it is never dropped silently, not even at the end.
+        parsed = parse_lines(self.path, data, remedy=_REMEDY, last_may_be_bad=False)
+        for number, line in enumerate(parsed.records, 1):
+            records = {"sent": self._sent, "answered": self._answers}.get(str(line.get("kind")))
+            if records is None or not isinstance(line.get("id"), str) or not isinstance(line.get("record"), dict):
+                where = f"{self.path}, line {number}"
+                expected = "kind sent or answered, an id and a record"
+                raise StoreError(where, expected=expected, found=f"the keys {', '.join(line)}", remedy=_REMEDY)
+            records[line["id"]] = line["record"]
+        self._size = parsed.good_bytes
+        if len(data) > parsed.good_bytes:
+            _LOG.warning("%s: cut %d bytes of an unfinished line", self.path, len(data) - parsed.good_bytes)
+            with writing(self.path), self.path.open("r+b") as file:
+                file.truncate(parsed.good_bytes)
+                os.fsync(file.fileno())
+
+    async def _append(self, kind: str, call: str, record: Mapping[str, Any]) -> None:
+        try:
+            data = encode_line({"kind": kind, "id": call, "record": dict(record)})
+        except ValueError as error:
+            remedy = "This is a fault in the code that made the record; the journal is unchanged."
+            where = f"{self.path}, call {call}"
+            raise StoreError(where, expected="a record that JSON can hold", found=str(error), remedy=remedy) from None
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        with self._guard:
+            if self._broken is not None:
+                raise self._broken
+            self._queue.put(_Line(data, loop, done))
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write_loop, name=f"journal {self.path.name}", daemon=True)
+                self._writer.start()
+        await done
+
+    def _write_loop(self) -> None:
+        descriptor: int | None = None
+        try:
+            while batch := self._next_batch():
+                try:
+                    with writing(self.path):
+                        if descriptor is None:
+                            descriptor = self._open()
+                        self._write(descriptor, b"".join(line.data for line in batch))
+                except StoreError as error:
+                    self._fail(error, batch)
+                    return
+                _settle(batch, None)
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _next_batch(self) -> list[_Line]:
+        """Everything that has gathered, at least one line; empty when nothing came for a while, and then the writer is gone."""
+        try:
+            batch = [self._queue.get(timeout=_IDLE_SECONDS)]
+        except queue.Empty:
+            with self._guard:
+                if self._queue.empty():
+                    self._writer = None
+                    return []
+            batch = [self._queue.get()]
+        with suppress(queue.Empty):
+            while len(batch) < _BATCH:
+                batch.append(self._queue.get_nowait())
+        return batch
+
+    def _open(self) -> int:
+        make_folder(self.path.parent)
+        new = not self.path.exists()
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        if new:
+            sync_folder(self.path.parent)
+        return descriptor
+
+    def _write(self, descriptor: int, data: bytes) -> None:
+        try:
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(descriptor, self._size)
+            raise
+        self._size += len(data)
+
+    def _fail(self, error: StoreError, batch: list[_Line]) -> None:
+        """After a failed write nothing is known of the disk, so this journal takes no more lines."""
+        with self._guard:
+            self._broken = error
+            self._writer = None
+            with suppress(queue.Empty):
+                while True:
+                    batch.append(self._queue.get_nowait())
+        _settle(batch, error)
+
+
+def _settle(batch: list[_Line], error: StoreError | None) -> None:
+    for line in batch:
+        with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+            line.loop.call_soon_threadsafe(_resolve, line.done, error)
+
+
+def _resolve(done: asyncio.Future[None], error: StoreError | None) -> None:
+    if done.done():  # cancelled by its waiter
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)
