@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from decimal import Decimal
@@ -23,6 +24,7 @@ MAX_BYTES = 65_536
 MAX_DEPTH = 64
 MAX_NODES = 100_000
 _PLAIN_INT = 2**53
+_NOT_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[^\[\]{}"]+', re.DOTALL)
 
 
 class UnencodableError(ValueError):
@@ -35,7 +37,9 @@ class TooLargeError(ValueError):
 
 def encode(value: object, *, max_bytes: int = MAX_BYTES) -> str:
     """The value as JSON text in ASCII. Raises UnencodableError and TooLargeError."""
-    budget = [MAX_NODES]
+    # Two bytes per node, and each character of text, are less than what the text will have; so a giant value is refused
+    # before it is written out.
+    budget = [MAX_NODES, max_bytes + 1]
     text = json.dumps(_pack(value, MAX_DEPTH, budget), separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     if len(text) > max_bytes:
         raise TooLargeError(f"{len(text)} bytes encoded, over the limit of {max_bytes}")
@@ -43,12 +47,15 @@ def encode(value: object, *, max_bytes: int = MAX_BYTES) -> str:
 
 
 def _pack(value: Any, depth: int, budget: list[int]) -> object:
+    kind = type(value)
     budget[0] -= 1
+    budget[1] -= 2 + (len(value) if kind is str or kind is bytes or kind is bytearray else 0)
+    if budget[1] < 0:
+        raise TooLargeError("over the limit of bytes")
     if budget[0] < 0:
         raise UnencodableError(f"more than {MAX_NODES} nodes")
     if depth < 0:
         raise UnencodableError(f"nested more than {MAX_DEPTH} deep")
-    kind = type(value)
     if value is None or kind is bool or kind is str:
         return value
     if kind is int:
@@ -112,22 +119,15 @@ def decode(text: str, *, max_bytes: int = MAX_BYTES) -> object:
 
 def _depth(text: str) -> int:
     """Deepest nesting of brackets outside strings, found without recursion so that a hostile text cannot exhaust it."""
+    openings = text.count("[") + text.count("{")
+    if openings <= MAX_DEPTH:
+        return openings  # at most; most texts end here
     depth = deepest = 0
-    in_string = escaped = False
-    for char in text:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = True
-            elif char == '"':
-                in_string = False
-        elif char == '"':
-            in_string = True
-        elif char in "[{":
+    for char in _NOT_BRACKETS.sub("", text):
+        if char in "[{":
             depth += 1
             deepest = max(deepest, depth)
-        elif char in "]}":
+        else:
             depth -= 1
     return deepest
 
