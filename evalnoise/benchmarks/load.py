@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from evalnoise.benchmarks.cruxeval import load_cruxeval
+from evalnoise.benchmarks.evalplus import load_evalplus
+from evalnoise.benchmarks.jsonl import load_jsonl
 from evalnoise.benchmarks.starter import load_starter
 from schemas.records import Benchmark
-from schemas.study import BenchmarkSpec, CruxevalBenchmark, StarterBenchmark
+from schemas.study import BenchmarkSpec, CruxevalBenchmark, EvalplusBenchmark, JsonlBenchmark, StarterBenchmark
 
 
 def load_benchmark(spec: BenchmarkSpec) -> Benchmark:
@@ -19,4 +23,8 @@ def load_benchmark(spec: BenchmarkSpec) -> Benchmark:
             return load_starter()
         case CruxevalBenchmark():
             return load_cruxeval(spec)
-    raise AssertionError(spec)
+        case EvalplusBenchmark():
+            return load_evalplus(spec)
+        case JsonlBenchmark():
+            return load_jsonl(spec)
+    assert_never(spec)
