@@ -1,0 +1,91 @@
+"""What every provider is: a request whose body is exactly what is sent, and one async call that answers it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from evalnoise.canonical import canonical_json, escape_surrogates
+from schemas.records import Outcome, Reference, Response, Task
+from schemas.versions import REQUEST_NORMALISER
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """Which cell and attempt a call is for. Never sent to a server and never part of the request key."""
+
+    task: Task
+    stack: str
+    """Name of the stack."""
+    condition: str
+    """Name of the condition, or of the judge condition."""
+    replicate: int
+    """Replicate, or, for a judge, the repeat."""
+    attempt: int
+    """0, or 1 for the retry rule's."""
+    reference: Reference | None = None
+    """What preflight learnt of the task; the oracle provider answers from it."""
+    executed: Outcome | None = None
+    """What execution said of the judged candidate; the oracle judge answers from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One normalised request. Every field that can change the answer is in it; addresses and time limits are not."""
+
+    provider: str
+    """Kind of provider: ``openai``, ``anthropic``, ``oracle`` or ``recording``."""
+    model: str
+    """Model that is asked for."""
+    body: Mapping[str, Any]
+    """All other fields of the request, as they are sent."""
+
+    def canonical(self) -> bytes:
+        """RFC 8785 JSON over provider, model, body and the normaliser's version. Raises ValueError for what JSON cannot carry."""
+        return canonical_json(
+            {"body": dict(self.body), "model": self.model, "normaliser": REQUEST_NORMALISER, "provider": self.provider}
+        )
+
+    def key(self) -> str:
+        """SHA-256 of `canonical`, in hex."""
+        return hashlib.sha256(self.canonical()).hexdigest()
+
+
+RequestMaker = Callable[[str, CallContext], Request]
+"""Makes the request for a rendered prompt. A pure function, so that a replay needs no client to know its keys."""
+
+
+class Provider(Protocol):
+    """Something that answers requests."""
+
+    @property
+    def name(self) -> str:
+        """Kind of provider, as in `Request.provider`."""
+
+    @property
+    def journalled(self) -> bool:
+        """Whether a call costs something that a crash must not lose. False for recordings."""
+
+    def request(self, prompt: str, context: CallContext) -> Request:
+        """The request for a rendered prompt."""
+
+    def occurrence(self, context: CallContext) -> int:
+        """Which of the answers to one request this call gets: the replicate for fresh calls, else the recorded occurrence."""
+
+    async def complete(self, request: Request, context: CallContext) -> Response:
+        """Answer the request. Failures of one call are responses of class infrastructure; ProviderError ends the run."""
+
+    async def close(self) -> None:
+        """Let go of connections. The provider cannot be used afterwards."""
+
+
+def sendable(text: str) -> str:
+    """Text that UTF-8 can carry: lone surrogates become backslash escapes; all other text is unchanged."""
+    return escape_surrogates(text)[0]
+
+
+def messages(prompt: str) -> list[dict[str, str]]:
+    """The prompt as one user message."""
+    return [{"role": "user", "content": sendable(prompt)}]

@@ -1,0 +1,220 @@
+"""What the providers behind an HTTP SDK share: the key, the retries, and what becomes of each kind of failure.
+
+One attempt ends in a response or in a `Failure`. A transient failure is tried again with jittered backoff; a call whose attempts
+are used up becomes a response of class infrastructure, so that its cell is unmeasured; what would fail every call ends the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from evalnoise.providers.base import CallContext, Request, RequestMaker
+from evalnoise.providers.keys import Secret, read_key
+from evalnoise.providers.retry import backoff, retry_after
+from schemas.errors import ProviderError
+from schemas.records import Response, ResponseClass
+from schemas.study import AnthropicProvider, OpenAIProvider
+
+HttpSpec = OpenAIProvider | AnthropicProvider
+
+_STOP_AFTER: Final = 5
+"""Calls that fail in a row before the run ends: a provider that is down must not turn the rest of a study into missing cells."""
+
+_FATAL = {
+    401: "The server does not accept the key: check the environment variable {env}.",
+    402: "The server asks for payment: check the account.",
+    403: "The key may not use this model: check the account's permissions.",
+    404: "Check the model's name and `base_url`.",
+}
+_RETRIED = {408, 409, 429}
+_OVERLONG = ("context_length_exceeded", "context length", "prompt is too long", "string_above_max_length", "exceed_context_size")
+_FILTERED = ("content_filter", "content_policy_violation", "content filtering policy", "responsibleaipolicyviolation")
+_ERROR_TEXT = 300
+_RAW_OF_FAILURE = 65_536
+
+
+class Kind(StrEnum):
+    """What a failed attempt means for the call."""
+
+    TRANSIENT = "transient"
+    """Try again."""
+    UNREACHED = "unreached"
+    """Try again; no connection was made."""
+    REFUSED = "refused"
+    """The server will not take this request."""
+    THIS_PROMPT = "this-prompt"
+    """The server will not take this prompt; other calls are not concerned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one attempt got no usable answer."""
+
+    kind: Kind
+    text: str
+    raw: str = ""
+    wait: float | None = None
+    """Seconds that the server asked to wait; None: it did not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class SdkErrors:
+    """The exception classes of an SDK, which the two SDKs name alike."""
+
+    status: type[Exception]
+    timeout: type[Exception]
+    connection: type[Exception]
+    any: type[Exception]
+
+
+class HttpProvider(ABC):
+    """Base of the providers behind an SDK. One client, and so one connection pool, for each; bound to one event loop."""
+
+    journalled = True
+    first_wait = 0.5
+    """Seconds before the first retry, if the server does not say; doubled for each further one."""
+
+    def __init__(self, spec: HttpSpec, make: RequestMaker, errors: SdkErrors) -> None:
+        self.name = spec.name
+        """Kind of provider."""
+        self._spec = spec
+        self._make = make
+        self._errors = errors
+        self._secret: Secret = read_key(spec.name, spec.api_key_env)
+        self._answered = False
+        self._failed_in_a_row = 0
+
+    def request(self, prompt: str, context: CallContext) -> Request:
+        """The request for a rendered prompt."""
+        return self._make(prompt, context)
+
+    def occurrence(self, context: CallContext) -> int:
+        """The replicate, or, for a judge, the repeat."""
+        return context.replicate
+
+    async def complete(self, request: Request, context: CallContext) -> Response:
+        """Send the request, again where that can help. Raises ProviderError for what would fail every call."""
+        attempts = 0
+        while True:
+            result = await self._attempt(request)
+            attempts += 1
+            if isinstance(result, Response):
+                self._answered, self._failed_in_a_row = True, 0
+                return result
+            wait = backoff(attempts, result.wait, first=self.first_wait, draw=secrets.SystemRandom().random())
+            again = result.kind in (Kind.TRANSIENT, Kind.UNREACHED) and attempts <= self._spec.max_retries
+            if not again or wait is None:
+                return self._give_up(result, attempts, context)
+            await asyncio.sleep(wait)
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the client's connections."""
+
+    @abstractmethod
+    async def _send(self, request: Request) -> bytes:
+        """Send the request through the SDK, once; the body of a 2xx answer. Raises the SDK's errors."""
+
+    @abstractmethod
+    def _read(self, body: dict[str, Any]) -> Response | Failure:
+        """The response in a decoded body, without `raw` and cost."""
+
+    async def _attempt(self, request: Request) -> Response | Failure:
+        try:
+            async with asyncio.timeout(self._spec.timeout):
+                content = await self._send(request)
+        except (TimeoutError, self._errors.timeout):
+            return Failure(Kind.TRANSIENT, f"no whole answer within {self._spec.timeout:g} s")
+        except self._errors.status as error:
+            return self._refused(error)
+        except self._errors.connection as error:
+            return Failure(Kind.UNREACHED, f"connection failed: {error.__cause__ or error}"[:_ERROR_TEXT])
+        except self._errors.any as error:
+            return Failure(Kind.TRANSIENT, f"the SDK could not read the answer: {error}"[:_ERROR_TEXT])
+        return self._answer(content)
+
+    def _answer(self, content: bytes) -> Response | Failure:
+        raw = self._secret.redact(content.decode("utf-8", "backslashreplace"))
+        try:
+            body = json.loads(content)
+        except (ValueError, RecursionError):
+            return Failure(Kind.TRANSIENT, f"a body that is not JSON: {raw[:_ERROR_TEXT]}", raw)
+        if not isinstance(body, dict):
+            return Failure(Kind.TRANSIENT, f"a body that is no JSON object: {raw[:_ERROR_TEXT]}", raw)
+        result = self._read(body)
+        if isinstance(result, Failure):
+            return replace(result, raw=raw)
+        cost = self._cost(result) if result.cost_usd is None else result.cost_usd
+        return self._secret.redact_response(replace(result, raw=raw, cost_usd=cost))
+
+    def _refused(self, error: Exception) -> Response | Failure:
+        """What an HTTP status other than 2xx means."""
+        answer: Any = getattr(error, "response")  # noqa: B009  both SDKs' status errors have it; Any spares naming their HTTP library
+        status, raw = int(answer.status_code), answer.content.decode("utf-8", "backslashreplace")
+        raw = self._secret.redact(raw, short=True)
+        text = f"HTTP {status}: {raw[:_ERROR_TEXT]}"
+        lowered = raw.lower()
+        if status in _FATAL or (status == 429 and "insufficient_quota" in lowered):
+            remedy = _FATAL.get(status, _FATAL[402]).format(env=self._spec.api_key_env)
+            raise self._error(text, remedy)
+        if status in _RETRIED or status >= 500:
+            return Failure(Kind.TRANSIENT, text, raw, retry_after(answer.headers))
+        if any(mark in lowered for mark in _FILTERED):
+            return Response(text="", response_class=ResponseClass.REFUSAL, finish_reason=f"http-{status}", refusal=text, raw=raw)
+        overlong = status == 413 or any(mark in lowered for mark in _OVERLONG)
+        return Failure(Kind.THIS_PROMPT if overlong else Kind.REFUSED, text, raw)
+
+    def _give_up(self, failure: Failure, attempts: int, context: CallContext) -> Response:
+        text = self._secret.redact(f"{failure.text} (attempts: {attempts})", short=True)
+        if failure.kind is not Kind.THIS_PROMPT:
+            self._failed_in_a_row += 1
+        if failure.kind is Kind.UNREACHED and not self._answered:
+            raise self._error(text, "Check `base_url`, the network and whether the server runs; then run the same command again.")
+        if self._failed_in_a_row >= _STOP_AFTER:
+            raise self._error(
+                f"{self._failed_in_a_row} failed calls in a row, the last for task {context.task.id}: {text}",
+                "Mend what the message names, then run the same command again: what is done is kept.",
+            )
+        raw = self._secret.redact(failure.raw[:_RAW_OF_FAILURE], short=True)
+        return Response(text="", response_class=ResponseClass.INFRASTRUCTURE, raw=raw, error=text)
+
+    def _error(self, found: str, remedy: str) -> ProviderError:
+        where = f"provider {self.name}" + (f" at {self._spec.base_url}" if self._spec.base_url else "")
+        return ProviderError(where, expected="an answer", found=self._secret.redact(found, short=True), remedy=remedy)
+
+    def _cost(self, response: Response) -> float | None:
+        prices = (self._spec.input_usd_per_million, self._spec.output_usd_per_million)
+        return cost(response.input_tokens, response.output_tokens, prices)
+
+
+def cost(input_tokens: int | None, output_tokens: int | None, prices: tuple[float | None, float | None]) -> float | None:
+    """US dollars at prices per million tokens; None if a count or a price is not known."""
+    if input_tokens is None or output_tokens is None or prices[0] is None or prices[1] is None:
+        return None
+    return (input_tokens * prices[0] + output_tokens * prices[1]) / 1_000_000
+
+
+def classify(text: str, *, refused: bool, truncated: bool) -> ResponseClass:
+    """The class of an answer that arrived whole. Thinking that never ends is an answer cut off, whatever the server says."""
+    if refused:
+        return ResponseClass.REFUSAL
+    opened = text.lstrip().startswith("<think>")
+    if truncated or (opened and "</think>" not in text):
+        return ResponseClass.TRUNCATED
+    return ResponseClass.COMPLETE if text.strip() else ResponseClass.EMPTY
+
+
+def text_of(value: object) -> str:
+    """The value if it is text, else empty: bodies are hostile."""
+    return value if isinstance(value, str) else ""
+
+
+def count_of(value: object) -> int | None:
+    """The value if it is a plausible token count, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
