@@ -1,0 +1,63 @@
+"""The summary as a markdown page."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+
+from evalnoise.report.numbers import interval, number, runs
+from evalnoise.report.summary import Summary, main_sentences, true_w
+
+_HEADER = (
+    "stack", "condition", "tasks", "replicates", "unmeasured", "score", "run SD", "w", "population", "benchmark", "variable",
+    "runs", "true w",
+)  # fmt: skip
+
+
+def as_markdown(summary: Summary) -> str:
+    """A page with the noise floor, the contrasts, the judges and the checks. Text from outside is escaped."""
+    parts = [f"# Noise study {_safe(summary.study)}", f"Protocol `{summary.protocol}`", "## Noise floor", _noise_floor(summary)]
+    parts += ["## Contrasts", _bullets(main_sentences(summary))]
+    if summary.judges:
+        parts += ["## Judges", _judges(summary)]
+    parts += ["## Checks", _bullets(f"{row['severity']}: {row['sentence']}" for row in summary.checks)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _noise_floor(summary: Summary) -> str:
+    lines = [_line(_HEADER), _line("---" for _ in _HEADER)]
+    for row in summary.noise_floor:
+        truth = true_w(summary, row["stack"], row["condition"])
+        cells = (
+            row["stack"], row["condition"], row["n_tasks"], row["n_replicates"], row["n_unmeasured"], number(row["score"]),
+            number(row["score_run_sd"]), number(row["w"], 5), interval(row["w_lo"], row["w_hi"]),
+            interval(row["w_bench_lo"], row["w_bench_hi"]), row["variable_tasks"],
+            runs(row["runs"], row["runs_lo"], row["runs_hi"]), "" if truth is None else number(truth, 5),
+        )  # fmt: skip
+        lines.append(_line(map(str, cells)))
+    return "\n".join(lines)
+
+
+def _judges(summary: Summary) -> str:
+    header = ("stack", "condition", "estimate", "value", "interval", "covers")
+    lines = [_line(header), _line("---" for _ in header)]
+    for row in summary.judges:
+        cells = (
+            row["stack"], row["condition"], row["estimate"], number(row["value"]), interval(row["lo"], row["hi"]), row["covers"],
+        )  # fmt: skip
+        lines.append(_line(map(str, cells)))
+    return "\n".join(lines)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(_safe(cell) for cell in cells) + " |"
+
+
+def _bullets(sentences: Iterable[str]) -> str:
+    return "\n".join(f"- {_safe(sentence)}" for sentence in sentences) or "None."
+
+
+def _safe(text: str) -> str:
+    """Text that cannot become markup: HTML escaped, markdown's own characters escaped, one line."""
+    flat = html.escape(" ".join(text.split()))
+    return "".join(f"\\{c}" if c in "\\`*_[]|#<>!" else c for c in flat)

@@ -1,0 +1,68 @@
+"""The summary of a finished protocol, read from the catalog's views: what the terminal, the markdown page and Prefect show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalnoise.store.catalog import connect
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Rows of the views for one protocol, as dictionaries by column."""
+
+    study: str
+    protocol: str
+    noise_floor: Sequence[Row]
+    truths: Sequence[Row]
+    """Rows of `estimates` named w_true: what the oracle's rates imply."""
+    contrasts: Sequence[Row]
+    judges: Sequence[Row]
+    """Rows of `estimates` about judge conditions."""
+    budgets: Sequence[Row]
+    checks: Sequence[Row]
+
+
+_QUERIES = {
+    "noise_floor": "select * from noise_floor_all where study = $study and protocol = $protocol order by stack, condition",
+    "truths": "select * from estimates where study = $study and protocol = $protocol and estimate = 'w_true' order by all",
+    "contrasts": "select * from contrasts where study = $study and protocol = $protocol order by all",
+    "judges": "select * from estimates where study = $study and protocol = $protocol and estimate like 'verdict_%' order by all",
+    "budgets": "select * from budgets where study = $study and protocol = $protocol order by all",
+    "checks": "select * from checks where study = $study and protocol = $protocol order by blocks desc, severity, sentence",
+}
+
+
+def read_summary(store: Path, study: str, protocol: str) -> Summary:
+    """The summary of one protocol. Raises StoreError."""
+    connection = connect(store)
+    try:
+        found = {name: _rows(connection, query, study, protocol) for name, query in _QUERIES.items()}
+    finally:
+        connection.close()
+    return Summary(study=study, protocol=protocol, **found)
+
+
+def _rows(connection: Any, query: str, study: str, protocol: str) -> list[Row]:
+    result = connection.execute(query, {"study": study, "protocol": protocol})
+    names = [column[0] for column in result.description]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+def true_w(summary: Summary, stack: str, condition: str) -> float | None:
+    """The oracle's w of a condition, if the stack is an oracle's."""
+    for row in summary.truths:
+        if (row["stack"], row["condition"]) == (stack, condition):
+            value: float | None = row["value"]
+            return value
+    return None
+
+
+def main_sentences(summary: Summary) -> list[str]:
+    """One sentence per contrast and estimate: real, not resolved, or proves nothing."""
+    return [str(row["sentence"]) for row in summary.contrasts]

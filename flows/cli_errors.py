@@ -1,0 +1,44 @@
+"""How errors leave the command line: a sentence on stderr and a documented exit code, never a traceback for a user's mistake."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import typer
+
+from schemas.errors import EvalnoiseError, ExitCode
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def guarded(command: Callable[P, R]) -> Callable[P, R]:
+    """The command with its typed errors printed and turned into exit codes."""
+
+    @functools.wraps(command)
+    def inner(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except EvalnoiseError as error:
+            typer.secho(f"error: {printable(str(error))}", fg=typer.colors.RED, err=True)
+            raise typer.Exit(error.exit_code) from None
+        except BrokenPipeError:
+            # The reader went away, as `head` does; Python must not complain about it at exit either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(ExitCode.OK) from None
+        except KeyboardInterrupt:
+            typer.secho(
+                "stopped. What was sealed or journalled is kept; the same command continues.", fg=typer.colors.YELLOW, err=True
+            )
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+    return inner
+
+
+def printable(text: str) -> str:
+    """Text that may come from a candidate or a provider, safe to print: control characters become escapes."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape", "surrogatepass").decode() for c in text)

@@ -1,0 +1,190 @@
+"""The flow: a noise study as a DAG of shards."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+from prefect.futures import PrefectFuture
+from prefect.runtime import flow_run
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from evalnoise.store.store import Store
+from flows.artifacts import publish
+from schemas.study import Study
+from tasks import nodes
+from tasks.freeze import Plan, resolve
+from tasks.load import SHARD as TASKS_SHARD
+from tasks.plan import Shard, judge_shards, measured_shards, source_shards
+from tasks.preflight import shard_name as preflight_shard
+from tasks.progress import NoWatcher, Progress, Watcher
+from tasks.workshop import Workshop
+
+SHARDS_IN_FLIGHT = 2
+"""Two shards at a time: while one waits for a provider, the other keeps the verifier busy."""
+
+WATCHER: ContextVar[Watcher] = ContextVar("evalnoise_watcher", default=NoWatcher())
+"""Who is shown the progress; set around the flow's call, because a flow's parameters are stored by the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyResult:
+    """What a finished run leaves."""
+
+    study: str
+    protocol: str
+    store: Path
+    shards: int
+    """Shards that the study has."""
+    resumed: int
+    """Of them, sealed by an earlier run."""
+
+
+def _flow_run_name() -> str:
+    study = flow_run.parameters["study"]
+    return str(study.study if isinstance(study, Study) else study["study"])
+
+
+@flow(
+    name="noise-study",
+    flow_run_name=_flow_run_name,
+    task_runner=ThreadPoolTaskRunner(max_workers=SHARDS_IN_FLIGHT + 1),  # type: ignore[arg-type]
+    persist_result=False,
+)
+def noise_study(study: Study, store: str, limit: int | None = None, replicates: int | None = None) -> StudyResult:
+    """Run a noise study; the same call resumes it."""
+    return execute(study, store=store, limit=limit, replicates=replicates)
+
+
+def execute(
+    study: Study,
+    *,
+    store: str,
+    limit: int | None = None,
+    replicates: int | None = None,
+) -> StudyResult:
+    """Run a study inside a flow run.
+
+    Raises the typed errors of its stages; what was sealed or journalled before is kept.
+    """
+    plan = resolve(study, limit=limit, replicates=replicates)
+    opened = Store.open(store)
+    progress = Progress(WATCHER.get())
+    with opened.study(plan.study.study, plan.digest).lock(), Workshop(plan, opened, progress) as shop:
+        result = _run_dag(shop, plan)
+    publish(opened.root, plan.study.study, plan.digest)
+    return result
+
+
+def _run_dag(shop: Workshop, plan: Plan) -> StudyResult:
+    gate = _Gate(shop, plan)
+    gate.open()
+    measured = measured_shards(plan.study, plan.protocol.n_tasks)
+    judging = judge_shards(plan.study, plan.protocol.n_tasks)
+    done = {shard for shard in (*measured, *judging) if shop.study_store.sealed(shard.name)}
+    shop.progress.plan(sum(s.cells for s in (*measured, *judging)), sum(s.cells for s in done))
+    resumed = len(done)
+    line = _Line(plan, gate, done)
+    for shard in measured:
+        line.measure(shard)
+    for shard in judging:
+        line.judge(shard)
+    line.drain()
+    _finished(nodes.analyse_node.submit(plan.digest, wait_for=line.ends()))
+    return StudyResult(plan.study.study, plan.digest, shop.store.root, len(measured) + len(judging), resumed)
+
+
+def _finished(future: PrefectFuture[Any]) -> PrefectFuture[Any]:
+    """The future, once its task run has succeeded; raises what the task run raised."""
+    future.result(raise_on_failure=True)
+    return future
+
+
+class _Gate:
+    """What every shard waits for: the frozen protocol, the loaded tasks and its stack's preflight."""
+
+    def __init__(self, shop: Workshop, plan: Plan) -> None:
+        self._shop = shop
+        self._plan = plan
+        self._before: list[PrefectFuture[Any]] = []
+        self._preflights: dict[str, PrefectFuture[Any]] = {}
+
+    def open(self) -> None:
+        digest, sealed = self._plan.digest, self._shop.study_store.sealed
+        self._before.append(_finished(nodes.freeze_node.submit(digest)))
+        if not sealed(TASKS_SHARD):
+            self._before.append(_finished(nodes.load_node.submit(digest, wait_for=self._before)))
+        for stack in self._plan.study.stacks:
+            if not sealed(preflight_shard(stack.name)):
+                future = nodes.preflight_node.submit(digest, stack.name, wait_for=self._before)
+                self._preflights[stack.name] = _finished(future)
+
+    def before(self, stack: str) -> list[PrefectFuture[Any]]:
+        """The task runs that a shard of the stack comes after."""
+        return [*self._before, *(future for name, future in self._preflights.items() if name == stack)]
+
+
+class _Line:
+    """Shards in their order, a few in flight, each behind the shards that it depends on.
+
+    The flow waits for dependencies before it submits, so no task run ever occupies a worker while it waits for another; they are
+    named in `wait_for` all the same, so that the run's graph shows them.
+    """
+
+    def __init__(self, plan: Plan, gate: _Gate, done: set[Shard]) -> None:
+        self._plan = plan
+        self._gate = gate
+        self._done = done
+        self._recorded: dict[tuple[str, str], PrefectFuture[Any]] = {}
+        self._finished: dict[Shard, PrefectFuture[Any]] = {}
+        self._flight: deque[tuple[Shard, PrefectFuture[Any]]] = deque()
+
+    def measure(self, shard: Shard) -> None:
+        if shard in self._done:
+            return
+        before = self._gate.before(shard.stack)
+        sources = source_shards(self._plan.study, shard, self._plan.protocol.n_tasks)
+        if sources:
+            before.append(self._recording(shard, sources))
+        self._submit(shard, nodes.measure_node.submit(self._plan.digest, shard.name, shard, wait_for=before))
+
+    def judge(self, shard: Shard) -> None:
+        if shard in self._done:
+            return
+        replay = self._plan.study.judged_condition().name
+        before = self._wait_for([Shard(shard.stack, replay, 0, shard.start, shard.stop)])
+        self._submit(shard, nodes.judge_node.submit(self._plan.digest, shard.name, shard, wait_for=before))
+
+    def drain(self) -> None:
+        while self._flight:
+            self._finish_oldest()
+
+    def ends(self) -> list[PrefectFuture[Any]]:
+        """The task runs of this run's shards."""
+        return list(self._finished.values())
+
+    def _recording(self, shard: Shard, sources: list[Shard]) -> PrefectFuture[Any]:
+        key = (shard.stack, shard.condition)
+        if key not in self._recorded:
+            before = self._wait_for(sources)
+            self._recorded[key] = _finished(nodes.record_node.submit(self._plan.digest, *key, wait_for=before))
+        return self._recorded[key]
+
+    def _submit(self, shard: Shard, future: PrefectFuture[Any]) -> None:
+        self._flight.append((shard, future))
+        while len(self._flight) > SHARDS_IN_FLIGHT:
+            self._finish_oldest()
+
+    def _wait_for(self, shards: list[Shard]) -> list[PrefectFuture[Any]]:
+        while not self._done.issuperset(shards):
+            self._finish_oldest()
+        return [self._finished[shard] for shard in shards if shard in self._finished]
+
+    def _finish_oldest(self) -> None:
+        shard, future = self._flight.popleft()
+        self._finished[shard] = _finished(future)
+        self._done.add(shard)

@@ -1,0 +1,13 @@
+-- name: cost_unknown: calls whose price the study does not state
+-- grain: stack x condition
+-- columns: stack, condition, severity, blocks, sentence, value
+SELECT
+    stack,
+    condition,
+    'info' AS severity,
+    false AS blocks,
+    stack || ', ' || condition || ': the cost of ' || count(*) || ' calls is unknown and is in no sum.' AS sentence,
+    count(*)::DOUBLE AS value
+FROM calls
+WHERE study = $study AND protocol = $protocol AND cost_usd IS NULL
+GROUP BY stack, condition

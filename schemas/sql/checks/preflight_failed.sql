@@ -1,0 +1,14 @@
+-- name: preflight_failed: tasks whose canonical solution cannot serve as the reference, and that are therefore not measured
+-- grain: stack x reason
+-- columns: stack, condition, severity, blocks, sentence, value
+SELECT
+    stack,
+    '' AS condition,
+    'warning' AS severity,
+    false AS blocks,
+    'Stack ' || stack || ': ' || count(*) || ' tasks are not measured because their canonical solution cannot be a reference ('
+    || reason || '): ' || string_agg(task_id, ', ' ORDER BY position) || '.' AS sentence,
+    count(*)::DOUBLE AS value
+FROM preflight
+WHERE study = $study AND protocol = $protocol AND outcome <> 'pass'
+GROUP BY stack, reason

@@ -1,0 +1,43 @@
+"""Analysis: sealed outcomes in, estimates, contrasts, budgets and checks out, then the catalog."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import closing
+
+from evalnoise.store.catalog import build_catalog, connect
+from evalnoise.store.partition import PartitionWrite
+from schemas.tables import BUDGETS, CHECKS, CONTRASTS, ESTIMATES
+from tasks.checks import check_rows
+from tasks.counts import read_counts, read_judged
+from tasks.estimates import budget_rows, contrast_rows, estimate_rows
+from tasks.workshop import Workshop
+
+SHARD = "analyse"
+
+
+def analyse(shop: Workshop) -> None:
+    """Seal the protocol's estimates, contrasts, budgets and checks, and rebuild the catalog over them."""
+    shop.progress.stage(SHARD)
+    plan = shop.plan
+    build_catalog(shop.store.root)
+    with closing(connect(shop.store.root)) as connection:
+        counts = read_counts(connection, plan.study.study, plan.digest, plan.protocol.n_tasks)
+        judged = read_judged(connection, plan.study.study, plan.digest)
+        checks = list(check_rows(shop, connection))
+    estimates = list(estimate_rows(shop, counts, judged))
+    writes = [
+        PartitionWrite(ESTIMATES, {}, estimates, "all"),
+        PartitionWrite(CONTRASTS, {}, list(contrast_rows(shop, counts)), "all"),
+        PartitionWrite(BUDGETS, {}, list(budget_rows(shop, estimates)), "all"),
+        PartitionWrite(CHECKS, {}, checks, "all"),
+    ]
+    shop.study_store.commit(SHARD, writes, inputs=[_sealed_digest(shop)])
+    build_catalog(shop.store.root)
+
+
+def _sealed_digest(shop: Workshop) -> str:
+    """One digest over all sealed files that the analysis stands on: their own digests are in the manifest, a line each."""
+    live = shop.study_store.manifest.live
+    digests = sorted(file.sha256 for name, files in live.items() if name != SHARD for file in files)
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()

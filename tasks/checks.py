@@ -1,0 +1,44 @@
+"""Rows of `checks`: what a reader of the numbers must know, found by SQL over the sealed tables and by the plan itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from schemas.views import check_queries
+from tasks.workshop import Workshop
+
+Row = dict[str, Any]
+_COLUMNS = ("stack", "condition", "severity", "blocks", "sentence", "value")
+
+
+def check_rows(shop: Workshop, connection: Any) -> Iterator[Row]:
+    """Every finding of every check. A query that finds nothing gives no row."""
+    protocol = {"study": shop.plan.study.study, "protocol": shop.plan.digest, "benchmark": shop.plan.benchmark.name}
+    for name, query in check_queries().items():
+        found = connection.execute(query, {"study": protocol["study"], "protocol": protocol["protocol"]}).fetchall()
+        for row in found:
+            yield {**protocol, "check": name, **dict(zip(_COLUMNS, row, strict=True))}
+    for check, sentence, severity in _plan_findings(shop):
+        yield {
+            **protocol, "check": check, "stack": "", "condition": "", "severity": severity, "blocks": False, "sentence": sentence,
+            "value": None,
+        }  # fmt: skip
+
+
+def _plan_findings(shop: Workshop) -> Iterator[tuple[str, str, str]]:
+    study = shop.plan.study
+    if study.replicates < 2:
+        yield "one_replicate", "One replicate has no variance: w, budgets and benchmark intervals are undefined.", "warning"
+    for stack in study.stacks:
+        if shop.plan.executors[stack.name].kind == "process":
+            sentence = f"Stack {stack.name} ran its candidates as processes of this machine, which is no sandbox."
+            yield "no_sandbox", sentence, "warning"
+    unordered = [
+        condition.name
+        for condition in study.conditions
+        if any(getattr(study.provider(stack, condition), "order", "time") == "unknown" for stack in study.stacks)
+    ]
+    if unordered:
+        names = ", ".join(unordered)
+        yield "order_unknown", f"The recorded order under {names} is no time order: statistics of order are undefined there.", "info"

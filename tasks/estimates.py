@@ -1,0 +1,173 @@
+"""Rows of `estimates`, `contrasts` and `budgets`: the statistics of a protocol, each with its method and what it covers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from itertools import combinations
+from typing import Any
+
+from evalnoise.providers.oracle import true_rates, true_w
+from evalnoise.stats import contrasts as between
+from evalnoise.stats import intervals
+from evalnoise.stats.agreement import judge_agreement
+from evalnoise.stats.budget import budget_for
+from evalnoise.stats.estimate import Covers, Estimate
+from evalnoise.stats.variance import score, variable_share, within_task_variance
+from schemas.records import Outcome
+from schemas.study import OracleJudge, OracleProvider
+from tasks.counts import Counts, Judged
+from tasks.workshop import Workshop
+
+Row = dict[str, Any]
+
+
+def estimate_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts], judged: list[Judged]) -> Iterator[Row]:
+    """Every estimate of every stack under every condition and judge condition."""
+    for found in counts.values():
+        for name, estimate in _estimates(shop, found):
+            yield _row(shop, found.stack, found.condition, name, estimate)
+    for verdicts in judged:
+        for name, estimate in _judge_estimates(shop, verdicts):
+            yield _row(shop, verdicts.stack, verdicts.condition, f"verdict_{name}", estimate)
+
+
+def _row(shop: Workshop, stack: str, condition: str, name: str, estimate: Estimate) -> Row:
+    return {**_protocol(shop), "stack": stack, "condition": condition, "estimate": name, **asdict(estimate)}
+
+
+def _protocol(shop: Workshop) -> Row:
+    return {"study": shop.plan.study.study, "protocol": shop.plan.digest, "benchmark": shop.plan.benchmark.name}
+
+
+def _estimates(shop: Workshop, found: Counts) -> Iterator[tuple[str, Estimate]]:
+    analysis = shop.plan.study.analysis
+    level = 1 - analysis.alpha
+    passes, runs = found.passes, found.runs
+    drawn: dict[str, Any] = {"seed": analysis.seed, "resamples": analysis.resamples, "level": level}
+    yield "score", intervals.score_population(passes, runs, **drawn)
+    yield "score", intervals.score_benchmark(passes, runs, level=level)
+    yield "score_run_sd", intervals.score_run_sd(passes, runs, level=level)
+    yield "w", intervals.w_population(passes, runs, **drawn)
+    yield "w", intervals.w_gaffke(passes, runs, **drawn)
+    yield "w", intervals.w_benchmark(passes, runs, level=level)
+    if not within_task_variance(passes, runs).variable_tasks:
+        yield "w", intervals.w_population_limit(passes, runs, level=level)
+    yield "variable_share", variable_share(passes, runs, level=level)
+    yield from _plain_counts(found)
+    truth = _true_w(shop, found)
+    if truth is not None:
+        yield "w_true", truth
+
+
+def _plain_counts(found: Counts) -> Iterator[tuple[str, Estimate]]:
+    measured = within_task_variance(found.passes, found.runs)
+    scored = score(found.passes, found.runs)
+    shape: dict[str, Any] = {"n_tasks": scored.n_tasks, "n_replicates": scored.n_replicates}
+    undefined = measured.undefined
+    varied = None if undefined else float(measured.variable_tasks)
+    yield "variable_tasks", Estimate(value=varied, undefined=undefined, **shape)
+    yield "n_unmeasured", Estimate(value=float(found.unmeasured), **shape)
+
+
+def _true_w(shop: Workshop, found: Counts) -> Estimate | None:
+    """What the oracle's rates imply for the measured tasks; None for stacks that are no oracle."""
+    study = shop.plan.study
+    condition = study.condition(found.condition)
+    spec = study.provider(shop.stack(found.stack), condition)
+    if not isinstance(spec, OracleProvider):
+        return None
+    tasks = [task for task, runs in zip(shop.plan.benchmark.tasks, found.runs, strict=True) if runs >= 2]
+    shape: dict[str, Any] = {"method": "oracle", "n_tasks": len(tasks), "n_replicates": study.replicates, "seed": spec.seed}
+    if not tasks:
+        return Estimate(value=None, undefined="no task was measured twice", **shape)
+    if condition.kind == "replay":
+        return Estimate(value=0.0, note="a replay repeats one recorded answer", **shape)
+    references = {task.id: shop.reference(found.stack, task) for task in tasks}
+    fixed = [name for name, reference in references.items() if reference.outcome is Outcome.PASS and not reference.mutant]
+    rates = true_rates(spec, list(references), shop.stack(found.stack).retry, without_mutant=fixed)
+    return Estimate(value=true_w(rates), **shape)
+
+
+def _judge_estimates(shop: Workshop, judged: Judged) -> Iterator[tuple[str, Estimate]]:
+    analysis = shop.plan.study.analysis
+    level = 1 - analysis.alpha
+    drawn: dict[str, Any] = {"seed": analysis.seed, "resamples": analysis.resamples, "level": level}
+    found = judge_agreement(judged.verdicts, judged.reference, confidence=judged.confidence, stated=judged.stated, **drawn)
+    yield "w", intervals.w_population(found.passes, found.runs, **drawn)
+    yield "w", intervals.w_benchmark(found.passes, found.runs, level=level)
+    yield "disagreement", found.disagreement
+    varied = None if found.variance.undefined else found.variance.variable_tasks
+    numbers: dict[str, tuple[float | None, str]] = {
+        "variable_tasks": (varied, found.variance.undefined),
+        "false_accepts": (found.false_accepts, ""),
+        "false_rejects": (found.false_rejects, ""),
+        "ties": (found.ties, ""),
+        "unparsed_share": (found.unparsed_share, "no verdict was asked for"),
+        "mean_confidence": (found.mean_confidence, "no confidence was stated"),
+    }
+    shape: dict[str, Any] = {"n_tasks": len(judged.verdicts), "n_replicates": judged.verdicts.shape[1]}
+    for name, (value, missing) in numbers.items():
+        number = None if value is None else float(value)
+        yield name, Estimate(value=number, undefined=missing if value is None else "", **shape)
+    judge = shop.plan.study.judge
+    specs = {condition.name: condition.provider for condition in judge.conditions} if judge else {}
+    spec = specs.get(judged.condition)
+    if isinstance(spec, OracleJudge):
+        yield "w_true", Estimate(value=spec.flip * (1 - spec.flip), method="oracle", seed=spec.seed, **shape)
+
+
+def contrast_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts]) -> Iterator[Row]:
+    """Every pair of conditions of a stack, in the study's order, untruncated."""
+    study = shop.plan.study
+    analysis = study.analysis
+    level = 1 - analysis.alpha
+    drawn: dict[str, Any] = {"seed": analysis.seed, "resamples": analysis.resamples, "level": level}
+    for stack in study.stacks:
+        for first, second in combinations([condition.name for condition in study.conditions], 2):
+            a, b = counts[stack.name, first], counts[stack.name, second]
+            arrays = (a.passes, a.runs, b.passes, b.runs)
+            found = (
+                ("score", between.score_contrast(*arrays, **drawn)),
+                ("score", between.score_contrast_benchmark(*arrays, level=level)),
+                ("w", between.w_contrast(*arrays, **drawn)),
+                ("w", between.w_contrast_benchmark(*arrays, level=level)),
+            )
+            for name, contrast in found:
+                said = between.sentence(contrast, of=name, a=first, b=second)
+                yield {
+                    **_protocol(shop),
+                    "stack": stack.name,
+                    "condition_a": first,
+                    "condition_b": second,
+                    "estimate": name,
+                    "finding": contrast.finding.value,
+                    "sentence": said if len(study.stacks) == 1 else f"{stack.name}: {said}",
+                    **asdict(contrast.result),
+                }
+
+
+def budget_rows(shop: Workshop, estimates: list[Row]) -> Iterator[Row]:
+    """The rerun budget of every condition and judge condition for every delta, from w and its population interval."""
+    analysis = shop.plan.study.analysis
+    for row in estimates:
+        if row["estimate"] not in {"w", "verdict_w"} or row["method"] != intervals.Method.PERCENTILE:
+            continue
+        estimate = Estimate(**{name: row[name] for name in Estimate.__dataclass_fields__})
+        prefix = row["estimate"].removesuffix("w")
+        place = (row["stack"], row["condition"], f"{prefix}variable_tasks")
+        varied = [other["value"] for other in estimates if (other["stack"], other["condition"], other["estimate"]) == place]
+        for index, delta in enumerate(analysis.deltas):
+            budget = budget_for(
+                estimate,
+                n_tasks=max(1, estimate.n_tasks),
+                delta=delta,
+                alpha=analysis.alpha,
+                power=analysis.power,
+                variable_tasks=int(varied[0]) if varied and varied[0] is not None else None,
+            )
+            fields = {**asdict(budget), "covers": budget.covers or Covers.NOTHING, "n_tasks": estimate.n_tasks}
+            yield {
+                **_protocol(shop), "stack": row["stack"], "condition": row["condition"], "first_delta": index == 0, **fields,
+            }  # fmt: skip
+

@@ -1,0 +1,109 @@
+"""Judging: frozen candidates of the replay condition, judged again and again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from evalnoise.canonical import escape_surrogates, restore_surrogates, sha256_text
+from evalnoise.judging import ParsedVerdict, parse_verdict
+from evalnoise.prompts import render
+from evalnoise.providers.base import CallContext
+from evalnoise.store.journal import Journal
+from evalnoise.store.partition import PartitionWrite
+from schemas.records import Outcome, ResponseClass, Task, Verdict
+from schemas.study import JudgeCondition
+from schemas.tables import CALLS, GENERATIONS, OUTCOMES, VERDICTS
+from tasks.generate import Call, call, call_row, gather_cells
+from tasks.plan import Shard
+from tasks.workshop import Workshop
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A candidate that no longer changes, and what execution said of it."""
+
+    task: Task
+    candidate: str
+    sha256: str
+    executed: Outcome
+
+
+def judge_shard(shop: Workshop, shard: Shard) -> None:
+    """Judge the shard's frozen candidates once and seal the verdicts."""
+    shop.progress.stage(shard.name)
+    judge = shop.plan.study.judge
+    if judge is None:
+        raise ValueError(f"{shard.name}: the study has no judge")
+    condition = {c.name: c for c in judge.conditions}[shard.condition]
+    candidates = frozen_candidates(shop, shard)
+    journal = shop.study_store.journal(shard.name)
+    judged = shop.run(gather_cells(_judge(shop, shard, condition, journal, frozen) for frozen in candidates))
+    keys: dict[str, str | int] = {"condition": shard.condition}
+    cell = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
+    shop.study_store.commit(
+        shard.name,
+        [
+            PartitionWrite(CALLS, cell, [call_row(shop, made, "judge") for made, _ in judged], shard.part),
+            PartitionWrite(
+                VERDICTS, keys | {"repeat": shard.replicate}, [row for _, row in judged], f"{shard.stack}-{shard.part}"
+            ),
+        ],
+        inputs=[frozen.sha256 for frozen in candidates],
+    )
+
+
+def frozen_candidates(shop: Workshop, shard: Shard) -> list[Frozen]:
+    """The final candidates of the judged replay condition's replicate 0, with their executed outcomes.
+
+    Cells that ended unmeasured or without a candidate have nothing to judge and are left out.
+    """
+    replay = shop.plan.study.judged_condition().name
+    keys = {"stack": shard.stack, "condition": replay, "replicate": 0}
+    texts = {
+        row["candidate_sha256"]: _candidate(row)
+        for row in shop.study_store.read(GENERATIONS, **keys).to_pylist()
+        if row["candidate_sha256"] is not None
+    }
+    outcomes = {row["task_id"]: row for row in shop.study_store.read(OUTCOMES, **keys).to_pylist()}
+    found = []
+    for task in shop.tasks(shard.start, shard.stop):
+        row = outcomes[task.id]
+        outcome, digest = Outcome(row["outcome"]), row["candidate_sha256"]
+        if outcome is not Outcome.UNMEASURED and digest is not None:
+            found.append(Frozen(task, texts[digest], digest, outcome))
+    return found
+
+
+def _candidate(row: dict[str, Any]) -> str:
+    stored: str = row["candidate"]
+    # The column is escaped only where the candidate itself held lone surrogates; its digest tells.
+    return restore_surrogates(stored, escaped=sha256_text(stored) != row["candidate_sha256"])
+
+
+async def _judge(
+    shop: Workshop, shard: Shard, condition: JudgeCondition, journal: Journal, frozen: Frozen
+) -> tuple[Call, dict[str, Any]]:
+    context = CallContext(frozen.task, shard.stack, shard.condition, shard.replicate, 0, None, frozen.executed)
+    prompt = render(condition.prompt, task=frozen.task, candidate=frozen.candidate)
+    made = await call(shop, shop.judge_provider(condition), journal, prompt, context)
+    parsed = _parse(made)
+    shop.progress.cell(Outcome.UNMEASURED if parsed.verdict is Verdict.UNPARSED else Outcome.PASS)
+    row = {
+        **shop.lineage(frozen.task),
+        "stack": shard.stack,
+        "candidate_sha256": frozen.sha256,
+        "verdict": parsed.verdict.value,
+        "confidence": parsed.confidence,
+        "reason": parsed.reason,
+        "text": escape_surrogates(made.response.text)[0],
+        "request_key": made.request.key(),
+        "reference_outcome": frozen.executed.value,
+    }
+    return made, row
+
+
+def _parse(made: Call) -> ParsedVerdict:
+    if made.response.response_class is ResponseClass.INFRASTRUCTURE:
+        return ParsedVerdict(Verdict.UNPARSED, None, f"no answer: {made.response.error}")
+    return parse_verdict(made.response.text)

@@ -1,0 +1,94 @@
+"""The plan of a study: which shards there are and in which order they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from schemas.study import Condition, Study
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The cells of one (stack, condition, replicate, block of tasks): one Prefect task run, one file per table."""
+
+    stack: str
+    condition: str
+    replicate: int
+    start: int
+    """Position of the block's first task."""
+    stop: int
+    """Position after its last task."""
+    purpose: str = "measure"
+    """`measure`, or `judge`: then the condition is a judge condition and the replicate a repeat."""
+
+    @property
+    def name(self) -> str:
+        """A name that a person can read and a file can bear."""
+        return f"{self.purpose}~{self.stack}~{self.condition}~r{self.replicate:04d}~{self.part}"
+
+    @property
+    def part(self) -> str:
+        """Which tasks, for file names: positions of the first and the last."""
+        return f"t{self.start:05d}-{self.stop - 1:05d}"
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return self.stop - self.start
+
+
+def measured_shards(study: Study, n_tasks: int) -> list[Shard]:
+    """All generation shards in the order in which they run: permuted blocks.
+
+    Replicate by replicate and block by block, every (stack, condition) once, in an order drawn from the study's seed, so that a
+    drift in time does not become a difference between conditions. A replay of this study's own cells moves behind the replicate
+    that it replays.
+    """
+    rng = np.random.default_rng([study.analysis.seed, 0x0DE2])
+    pairs = [(stack.name, condition) for condition in study.conditions for stack in study.stacks]
+    ordered: list[Shard] = []
+    waiting: list[Shard] = []
+    for replicate in range(study.replicates):
+        for start, stop in _blocks(n_tasks, study.limits.shard_cells):
+            for index in rng.permutation(len(pairs)):
+                stack, condition = pairs[int(index)]
+                shard = Shard(stack, condition.name, replicate, start, stop)
+                (waiting if _must_wait(condition, replicate) else ordered).append(shard)
+        ready = [s for s in waiting if not _must_wait(study.condition(s.condition), replicate + 1)]
+        ordered += ready
+        waiting = [s for s in waiting if s not in ready]
+    return ordered
+
+
+def judge_shards(study: Study, n_tasks: int) -> list[Shard]:
+    """All judge shards in the order in which they run: repeat by repeat, judge conditions permuted."""
+    if study.judge is None:
+        return []
+    rng = np.random.default_rng([study.analysis.seed, 0x0D9E])
+    pairs = [(stack.name, condition.name) for condition in study.judge.conditions for stack in study.stacks]
+    return [
+        Shard(*pairs[int(index)], repeat, start, stop, "judge")
+        for repeat in range(study.judge.repeats)
+        for start, stop in _blocks(n_tasks, study.limits.shard_cells)
+        for index in rng.permutation(len(pairs))
+    ]
+
+
+def source_shards(study: Study, shard: Shard, n_tasks: int) -> list[Shard]:
+    """The shards whose cells a replay shard replays; empty when it replays a file or is no replay."""
+    source = study.condition(shard.condition).source
+    if source is None:
+        return []
+    blocks = _blocks(n_tasks, study.limits.shard_cells)
+    return [Shard(shard.stack, source.condition, source.replicate, start, stop) for start, stop in blocks]
+
+
+def _must_wait(condition: Condition, finished_replicates: int) -> bool:
+    return condition.source is not None and condition.source.replicate >= finished_replicates
+
+
+def _blocks(n_tasks: int, size: int) -> Iterator[tuple[int, int]]:
+    return ((start, min(start + size, n_tasks)) for start in range(0, n_tasks, size))

@@ -1,0 +1,94 @@
+"""Progress: what the shards tell the outside while they work."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from schemas.records import Check, Outcome, Response
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of a run so far."""
+
+    cells_planned: int = 0
+    """Cells and verdicts of the whole study."""
+    cells_resumed: int = 0
+    """Of them, sealed by an earlier run."""
+    cells_done: int = 0
+    """Of them, settled by this run."""
+    failures: int = 0
+    """Cells that ended unmeasured."""
+    calls: int = 0
+    calls_reused: int = 0
+    """Answers taken from the journal of an earlier run instead of being paid again."""
+    cost_usd: float = 0.0
+    cost_unknown: int = 0
+    """Calls whose price is not known; they are not in `cost_usd`."""
+    rechecks: int = 0
+    """Verifications that were run again."""
+    stage: str = ""
+    """What is being done, for instance the name of a shard."""
+
+
+class Watcher(Protocol):
+    """Shown the tally whenever it changes."""
+
+    def update(self, tally: Tally) -> None:
+        """Take note; must be quick and must not raise."""
+
+
+class NoWatcher:
+    """Looks away."""
+
+    def update(self, tally: Tally) -> None:
+        """Do nothing."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """The tally behind a lock, so that shards in several threads may count."""
+
+    watcher: Watcher = field(default_factory=NoWatcher)
+    tally: Tally = field(default_factory=Tally)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def plan(self, cells: int, resumed: int) -> None:
+        """State the size of the study."""
+        with self._lock:
+            self.tally.cells_planned = cells
+            self.tally.cells_resumed = resumed
+            self.watcher.update(self.tally)
+
+    def stage(self, name: str) -> None:
+        """Say what is being done."""
+        with self._lock:
+            self.tally.stage = name
+            self.watcher.update(self.tally)
+
+    def call(self, response: Response, *, reused: bool) -> None:
+        """Count a call, or an answer that the journal already held."""
+        with self._lock:
+            if reused:
+                self.tally.calls_reused += 1
+            else:
+                self.tally.calls += 1
+            if response.cost_usd is None:
+                self.tally.cost_unknown += 1
+            else:
+                self.tally.cost_usd += response.cost_usd
+            self.watcher.update(self.tally)
+
+    def check(self, check: Check) -> None:
+        """Count the re-checks of a verification."""
+        with self._lock:
+            self.tally.rechecks += len(check.rechecks)
+
+    def cell(self, outcome: Outcome) -> None:
+        """Count a settled cell or verdict."""
+        with self._lock:
+            self.tally.cells_done += 1
+            self.tally.failures += outcome is Outcome.UNMEASURED
+            self.watcher.update(self.tally)

@@ -1,0 +1,116 @@
+"""A shard of cells: generate, verify, retry what failed, settle, seal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from evalnoise.canonical import sha256_text
+from evalnoise.extraction import Extraction, extract
+from evalnoise.prompts import render
+from evalnoise.providers.base import CallContext, Provider
+from evalnoise.store.journal import Journal
+from evalnoise.store.partition import PartitionWrite
+from schemas.errors import ReplayMissError
+from schemas.records import Check, Outcome, Reason, Reference, ResponseClass, Task
+from schemas.tables import CALLS, EXECUTIONS, GENERATIONS, OUTCOMES
+from tasks.generate import call, call_row, gather_cells, generation_row
+from tasks.plan import Shard
+from tasks.verify import execution_row, verify
+from tasks.workshop import Workshop
+
+_ATTEMPTS = {"none": 1, "resample": 2}
+_SCORES = {Outcome.PASS: 1.0, Outcome.FAIL: 0.0, Outcome.UNMEASURED: None}
+
+
+@dataclass(slots=True)
+class _Cell:
+    """What a cell has left so far."""
+
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    generations: list[dict[str, Any]] = field(default_factory=list)
+    executions: list[dict[str, Any]] = field(default_factory=list)
+    outcome: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """What the cells of a shard share."""
+
+    shop: Workshop
+    shard: Shard
+    provider: Provider
+    journal: Journal
+    prompt: str
+    attempts: int
+
+
+def measure_shard(shop: Workshop, shard: Shard) -> None:
+    """Measure and seal a shard. Raises what stops a study: ProviderError, ReplayMissError, StoreError."""
+    shop.progress.stage(shard.name)
+    condition = shop.plan.study.condition(shard.condition)
+    stack = shop.stack(shard.stack)
+    journal = shop.study_store.journal(shard.name)
+    bench = _Bench(shop, shard, shop.provider(shard.stack, condition), journal, stack.prompt, _ATTEMPTS[stack.retry])
+    cells = shop.run(_measure(bench, shop.tasks(shard.start, shard.stop)))
+    keys = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
+    shop.study_store.commit(
+        shard.name,
+        [
+            PartitionWrite(CALLS, keys, [row for cell in cells for row in cell.calls], shard.part),
+            PartitionWrite(GENERATIONS, keys, [row for cell in cells for row in cell.generations], shard.part),
+            PartitionWrite(EXECUTIONS, keys, [row for cell in cells for row in cell.executions], shard.part),
+            PartitionWrite(OUTCOMES, keys, [cell.outcome for cell in cells], shard.part),
+        ],
+        inputs=[shop.plan.digest],
+    )
+
+
+async def _measure(bench: _Bench, tasks: tuple[Task, ...]) -> list[_Cell]:
+    return await gather_cells(_measure_cell(bench, task) for task in tasks)
+
+
+async def _measure_cell(bench: _Bench, task: Task) -> _Cell:
+    cell = _Cell()
+    reference = bench.shop.reference(bench.shard.stack, task)
+    check, attempts, candidate = Check(Outcome.UNMEASURED, Reason.REFERENCE_UNUSABLE, reference.reason.value), 0, None
+    if reference.outcome is Outcome.PASS:
+        for attempt in range(bench.attempts):
+            check, candidate = await _attempt(bench, cell, task, reference, attempt)
+            attempts = attempt + 1
+            if check.outcome is not Outcome.FAIL:
+                break
+    cell.outcome = {
+        **bench.shop.lineage(task),
+        "outcome": check.outcome.value,
+        "reason": check.reason.value,
+        "score": _SCORES[check.outcome],
+        "attempts": attempts,
+        "candidate_sha256": None if candidate is None else sha256_text(candidate),
+    }
+    bench.shop.progress.cell(check.outcome)
+    return cell
+
+
+async def _attempt(bench: _Bench, cell: _Cell, task: Task, reference: Reference, attempt: int) -> tuple[Check, str | None]:
+    shard, shop = bench.shard, bench.shop
+    context = CallContext(task, shard.stack, shard.condition, shard.replicate, attempt, reference, None)
+    try:
+        made = await call(shop, bench.provider, bench.journal, render(bench.prompt, task=task), context)
+    except ReplayMissError as error:
+        if attempt == 0:
+            raise
+        # The source passed at its first attempt and this replay did not: there is no recorded retry, and none is invented.
+        return Check(Outcome.UNMEASURED, Reason.REPLAY_MISS, str(error)), None
+    if bench.provider.journalled:
+        cell.calls.append(call_row(shop, made, "generate"))
+    failed = made.response.response_class is ResponseClass.INFRASTRUCTURE
+    extraction = Extraction(None, "none") if failed else extract(made.response.text, task)
+    cell.generations.append(generation_row(shop, made, bench.provider.occurrence(context), extraction))
+    if failed:
+        return Check(Outcome.UNMEASURED, Reason.PROVIDER, made.response.error), None
+    if extraction.candidate is None:
+        return Check(Outcome.FAIL, Reason.NO_CANDIDATE, made.response.response_class.value), None
+    check = await verify(shop, shard.stack, task, reference, extraction.candidate)
+    cell.executions.append(execution_row(shop, shard.stack, task, attempt, extraction.candidate, check))
+    return check, extraction.candidate

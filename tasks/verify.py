@@ -1,0 +1,44 @@
+"""Verification: a candidate through the stack's verifier, and the row it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from evalnoise.canonical import sha256_text
+from schemas.records import Check, Reference, Task
+from tasks.generate import storable
+from tasks.workshop import Workshop
+
+
+async def verify(shop: Workshop, stack: str, task: Task, reference: Reference, candidate: str) -> Check:
+    """The verdict on a candidate; waits for a free worker without blocking the loop."""
+    check = await asyncio.wrap_future(shop.verifier(stack).check(task, reference, candidate))
+    shop.progress.check(check)
+    return check
+
+
+def execution_row(shop: Workshop, stack: str, task: Task, attempt: int, candidate: str, check: Check) -> dict[str, Any]:
+    """The row of `executions`."""
+    info = shop.plan.executors[stack]
+    return {
+        **shop.lineage(task),
+        "attempt": attempt,
+        "candidate_sha256": sha256_text(candidate),
+        "outcome": check.outcome.value,
+        "reason": check.reason.value,
+        "detail": storable(check.detail),
+        "checker": shop.plan.checkers[stack],
+        "executor": info.kind,
+        "rootfs": info.rootfs,
+        "python": info.python,
+        "image_id": info.image_id,
+        "wall_seconds": check.wall_seconds,
+        "cpu_seconds": check.cpu_seconds,
+        "cpu_limit_seconds": check.cpu_limit_seconds,
+        "peak_memory_bytes": check.peak_memory_bytes,
+        "load": check.load,
+        "container": check.container,
+        "rechecks": json.dumps(list(check.rechecks), sort_keys=True),
+    }
