@@ -158,7 +158,9 @@ def w_contrast(
         return _contrast(pair, base if not pair.n else base.lacking(ONE_TASK))
     most = max(pair.variable)
     few = f"at most {most} variable tasks: under {FEW_VARIABLE} the interval covers less often than it says"
-    note = NONE_VARIED if most == 0 else (few if most < FEW_VARIABLE else "")
+    note = few if most < FEW_VARIABLE else ""
+    if _constant(_task_differences(pair, variance_column)):
+        note = NO_DIFFERENCE if most else NONE_VARIED
     columns = _columns(pair, variance_column)
     return _contrast(pair, _percentile(base, columns, note, seed=seed, resamples=resamples, level=level, draws=draws))
 

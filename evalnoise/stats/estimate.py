@@ -74,6 +74,11 @@ class Estimate:
         """The same estimate with an interval; the note joins the one that is there."""
         return replace(self, lo=lo, hi=hi, level=level, covers=covers, note=joined(self.note, note))
 
+    def times(self, factor: float) -> Estimate:
+        """Value and interval times a positive constant."""
+        value, lo, hi = (None if x is None else x * factor for x in (self.value, self.lo, self.hi))
+        return replace(self, value=value, lo=lo, hi=hi)
+
     def lacking(self, reason: str) -> Estimate:
         """The same estimate with the reason why value or interval is None."""
         return replace(self, undefined=reason)
