@@ -15,6 +15,8 @@ def publish(store: Path, study: str, digest: str) -> None:
     """Publish a finished protocol's summary under keys that keep its history by study."""
     summary = read_summary(store, study, digest)
     key = re.sub(r"[^a-z0-9-]", "-", study)
-    create_markdown_artifact(as_markdown(summary), key=f"evalnoise-{key}", description=f"Noise study {study}, protocol {digest[:12]}")
+    create_markdown_artifact(
+        as_markdown(summary), key=f"evalnoise-{key}", description=f"Noise study {study}, protocol {digest[:12]}"
+    )
     rows = [{name: "" if value is None else value for name, value in row.items()} for row in summary.noise_floor]
     create_table_artifact(rows, key=f"evalnoise-{key}-noise-floor", description="The view noise_floor for this protocol")

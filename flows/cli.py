@@ -19,9 +19,7 @@ app = typer.Typer(
 )
 
 StudyFile = Annotated[Path, typer.Argument(help="The study file (YAML).", metavar="STUDY")]
-StoreOption = Annotated[
-    Path, typer.Option("--store", envvar="EVALNOISE_STORE", help="Folder that holds results.", metavar="DIR")
-]
+StoreOption = Annotated[Path, typer.Option("--store", envvar="EVALNOISE_STORE", help="Folder that holds results.", metavar="DIR")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N tasks, in the benchmark's order.", metavar="N")]
 Replicates = Annotated[int | None, typer.Option("--replicates", min=1, help="Replicates instead of the study's.", metavar="R")]
 Overrides = Annotated[

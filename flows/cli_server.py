@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from typing import Annotated
+
 import typer
 
 from flows.cli_errors import guarded
@@ -11,11 +14,19 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command()
 @guarded
-def start() -> None:
+def start(
+    export: Annotated[
+        bool, typer.Option("--export", help='Print a shell line instead: eval "$(evalnoise server start --export)"')
+    ] = False,
+) -> None:
     """Start the background Prefect server, or say where the one that answers is."""
     from flows.server import ensure_server
 
     info = ensure_server()
+    if export:
+        # Prefect's own command line and workers find the server by this variable.
+        typer.echo(f"export PREFECT_API_URL={shlex.quote(info.api_url)}")
+        return
     if not info.started:
         typer.echo("A Prefect server answers already", err=True)
     typer.echo(f"api        {info.api_url}\ndashboard  {info.dashboard_url}")

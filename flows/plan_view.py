@@ -155,6 +155,13 @@ def _table(lines: list[Line]) -> Table:
     for line in lines:
         calls = str(line.calls_least) if line.calls_least == line.calls_most else f"{line.calls_least}..{line.calls_most}"
         cost = "unknown" if line.cost_most is None else f"${line.cost_most:.2f}"
-        numbers = (line.shards, line.sealed, calls, f"<= {line.verifications_most}", f"~{line.input_tokens}", f"<= {line.output_tokens_most}")
+        numbers = (
+            line.shards,
+            line.sealed,
+            calls,
+            f"<= {line.verifications_most}",
+            f"~{line.input_tokens}",
+            f"<= {line.output_tokens_most}",
+        )
         table.add_row(*map(Text, (line.stack, line.condition, line.kind, line.provider)), *map(str, numbers), cost)
     return table

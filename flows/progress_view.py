@@ -95,6 +95,11 @@ class _Bar:
 
 @contextmanager
 def _bar() -> Iterator[_Bar]:
-    columns = (BarColumn(), TextColumn("{task.fields[text]}", markup=False), TimeElapsedColumn(), TextColumn("{task.fields[stage]}", markup=False))
+    columns = (
+        BarColumn(),
+        TextColumn("{task.fields[text]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[stage]}", markup=False),
+    )
     with Progress(*columns, console=Console(stderr=True), refresh_per_second=4, transient=True) as progress:
         yield _Bar(progress, progress.add_task("cells", total=None, text="", stage=""))

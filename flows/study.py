@@ -27,7 +27,7 @@ from tasks.workshop import Workshop
 SHARDS_IN_FLIGHT = 2
 """Two shards at a time: while one waits for a provider, the other keeps the verifier busy."""
 
-WATCHER: ContextVar[Watcher] = ContextVar("evalnoise_watcher", default=NoWatcher())
+WATCHER: ContextVar[Watcher | None] = ContextVar("evalnoise_watcher", default=None)
 """Who is shown the progress; set around the flow's call, because a flow's parameters are stored by the server."""
 
 
@@ -73,7 +73,7 @@ def execute(
     """
     plan = resolve(study, limit=limit, replicates=replicates)
     opened = Store.open(store)
-    progress = Progress(WATCHER.get())
+    progress = Progress(WATCHER.get() or NoWatcher())
     with opened.study(plan.study.study, plan.digest).lock(), Workshop(plan, opened, progress) as shop:
         result = _run_dag(shop, plan)
     publish(opened.root, plan.study.study, plan.digest)
@@ -94,7 +94,7 @@ def _run_dag(shop: Workshop, plan: Plan) -> StudyResult:
     for shard in judging:
         line.judge(shard)
     line.drain()
-    _finished(nodes.analyse_node.submit(plan.digest, wait_for=line.ends()))
+    _finished(nodes.analyse_node.submit(plan.digest, wait_for=line.ends()), return_state=False)
     return StudyResult(plan.study.study, plan.digest, shop.store.root, len(measured) + len(judging), resumed)
 
 
@@ -117,10 +117,12 @@ class _Gate:
         digest, sealed = self._plan.digest, self._shop.study_store.sealed
         self._before.append(_finished(nodes.freeze_node.submit(digest)))
         if not sealed(TASKS_SHARD):
-            self._before.append(_finished(nodes.load_node.submit(digest, wait_for=self._before)))
+            self._before.append(
+                _finished(nodes.load_node.submit(digest, wait_for=self._before, return_state=False)), return_state=False
+            )
         for stack in self._plan.study.stacks:
             if not sealed(preflight_shard(stack.name)):
-                future = nodes.preflight_node.submit(digest, stack.name, wait_for=self._before)
+                future = nodes.preflight_node.submit(digest, stack.name, wait_for=self._before, return_state=False)
                 self._preflights[stack.name] = _finished(future)
 
     def before(self, stack: str) -> list[PrefectFuture[Any]]:
@@ -150,14 +152,14 @@ class _Line:
         sources = source_shards(self._plan.study, shard, self._plan.protocol.n_tasks)
         if sources:
             before.append(self._recording(shard, sources))
-        self._submit(shard, nodes.measure_node.submit(self._plan.digest, shard.name, shard, wait_for=before))
+        self._submit(shard, nodes.measure_node.submit(self._plan.digest, shard.name, shard, wait_for=before), return_state=False)
 
     def judge(self, shard: Shard) -> None:
         if shard in self._done:
             return
         replay = self._plan.study.judged_condition().name
         before = self._wait_for([Shard(shard.stack, replay, 0, shard.start, shard.stop)])
-        self._submit(shard, nodes.judge_node.submit(self._plan.digest, shard.name, shard, wait_for=before))
+        self._submit(shard, nodes.judge_node.submit(self._plan.digest, shard.name, shard, wait_for=before), return_state=False)
 
     def drain(self) -> None:
         while self._flight:
@@ -171,7 +173,7 @@ class _Line:
         key = (shard.stack, shard.condition)
         if key not in self._recorded:
             before = self._wait_for(sources)
-            self._recorded[key] = _finished(nodes.record_node.submit(self._plan.digest, *key, wait_for=before))
+            self._recorded[key] = _finished(nodes.record_node.submit(self._plan.digest, *key, wait_for=before), return_state=False)
         return self._recorded[key]
 
     def _submit(self, shard: Shard, future: PrefectFuture[Any]) -> None:

@@ -41,4 +41,8 @@ def _plan_findings(shop: Workshop) -> Iterator[tuple[str, str, str]]:
     ]
     if unordered:
         names = ", ".join(unordered)
-        yield "order_unknown", f"The recorded order under {names} is no time order: statistics of order are undefined there.", "info"
+        yield (
+            "order_unknown",
+            f"The recorded order under {names} is no time order: statistics of order are undefined there.",
+            "info",
+        )

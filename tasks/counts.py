@@ -40,7 +40,9 @@ class Judged:
     """What execution said of each candidate: 1 pass, 0 fail."""
 
 
-_COUNTS = "select stack, condition, position, passes, runs, unmeasured from task_counts where study = $study and protocol = $protocol"
+_COUNTS = (
+    "select stack, condition, position, passes, runs, unmeasured from task_counts where study = $study and protocol = $protocol"
+)
 _VERDICTS = """
 select stack, condition, position, repeat, case verdict when 'pass' then 1 when 'fail' then 0 else -1 end, confidence,
     (reference_outcome = 'pass')::int

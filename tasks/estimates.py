@@ -170,4 +170,3 @@ def budget_rows(shop: Workshop, estimates: list[Row]) -> Iterator[Row]:
             yield {
                 **_protocol(shop), "stack": row["stack"], "condition": row["condition"], "first_delta": index == 0, **fields,
             }  # fmt: skip
-

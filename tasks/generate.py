@@ -70,9 +70,7 @@ async def _send(shop: Workshop, provider: Provider, journal: Journal, request: R
     return Call(context, request, response, sent_at, answered_at)
 
 
-def _from_journal(
-    journal: Journal, name: str, record: dict[str, Any], context: CallContext, request: Request
-) -> Call | None:
+def _from_journal(journal: Journal, name: str, record: dict[str, Any], context: CallContext, request: Request) -> Call | None:
     if record["request_key"] != request.key():
         raise StoreError(
             f"{journal.path}, call {name}",

@@ -40,14 +40,12 @@ def judge_shard(shop: Workshop, shard: Shard) -> None:
     journal = shop.study_store.journal(shard.name)
     judged = shop.run(gather_cells(_judge(shop, shard, condition, journal, frozen) for frozen in candidates))
     keys: dict[str, str | int] = {"condition": shard.condition}
-    cell = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
+    cell: dict[str, str | int] = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
     shop.study_store.commit(
         shard.name,
         [
             PartitionWrite(CALLS, cell, [call_row(shop, made, "judge") for made, _ in judged], shard.part),
-            PartitionWrite(
-                VERDICTS, keys | {"repeat": shard.replicate}, [row for _, row in judged], f"{shard.stack}-{shard.part}"
-            ),
+            PartitionWrite(VERDICTS, keys | {"repeat": shard.replicate}, [row for _, row in judged], f"{shard.stack}-{shard.part}"),
         ],
         inputs=[frozen.sha256 for frozen in candidates],
     )
@@ -59,7 +57,7 @@ def frozen_candidates(shop: Workshop, shard: Shard) -> list[Frozen]:
     Cells that ended unmeasured or without a candidate have nothing to judge and are left out.
     """
     replay = shop.plan.study.judged_condition().name
-    keys = {"stack": shard.stack, "condition": replay, "replicate": 0}
+    keys: dict[str, str | int] = {"stack": shard.stack, "condition": replay, "replicate": 0}
     texts = {
         row["candidate_sha256"]: _candidate(row)
         for row in shop.study_store.read(GENERATIONS, **keys).to_pylist()

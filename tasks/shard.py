@@ -53,7 +53,7 @@ def measure_shard(shop: Workshop, shard: Shard) -> None:
     journal = shop.study_store.journal(shard.name)
     bench = _Bench(shop, shard, shop.provider(shard.stack, condition), journal, stack.prompt, _ATTEMPTS[stack.retry])
     cells = shop.run(_measure(bench, shop.tasks(shard.start, shard.stop)))
-    keys = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
+    keys: dict[str, str | int] = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
     shop.study_store.commit(
         shard.name,
         [
@@ -112,5 +112,5 @@ async def _attempt(bench: _Bench, cell: _Cell, task: Task, reference: Reference,
     if extraction.candidate is None:
         return Check(Outcome.FAIL, Reason.NO_CANDIDATE, made.response.response_class.value), None
     check = await verify(shop, shard.stack, task, reference, extraction.candidate)
-    cell.executions.append(execution_row(shop, shard.stack, task, attempt, extraction.candidate, check))
+    cell.executions.append(execution_row(shop, shard.stack, task, attempt=attempt, candidate=extraction.candidate, check=check))
     return check, extraction.candidate

@@ -19,7 +19,7 @@ async def verify(shop: Workshop, stack: str, task: Task, reference: Reference, c
     return check
 
 
-def execution_row(shop: Workshop, stack: str, task: Task, attempt: int, candidate: str, check: Check) -> dict[str, Any]:
+def execution_row(shop: Workshop, stack: str, task: Task, *, attempt: int, candidate: str, check: Check) -> dict[str, Any]:
     """The row of `executions`."""
     info = shop.plan.executors[stack]
     return {

@@ -1,0 +1,77 @@
+"""Flows for deployments: a study repeated every night, and a study run once on demand.
+
+Both run the study's DAG inside their own flow run rather than as a subflow, which would cost as much as thirty task runs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from prefect import flow, runtime
+from prefect.futures import PrefectFuture
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+
+from evalnoise.studyfile import load_study
+from flows.study import SHARDS_IN_FLIGHT, StudyResult, execute
+from schemas.study import Slug
+
+
+def _runner() -> TaskRunner[PrefectFuture[Any]]:
+    # The runner's future is a subclass of the one that the decorator names, but the type parameter is invariant.
+    return cast("TaskRunner[PrefectFuture[Any]]", ThreadPoolTaskRunner(max_workers=SHARDS_IN_FLIGHT + 1))
+
+
+def _nightly_name() -> str:
+    parameters = runtime.flow_run.parameters
+    return f"{Path(str(parameters['study'])).stem} {parameters.get('night') or scheduled_night()}"
+
+
+def _ad_hoc_name() -> str:
+    return Path(str(runtime.flow_run.parameters["study"])).stem
+
+
+def scheduled_night() -> str:
+    """The UTC date for which this flow run was scheduled. A run that starts late keeps the date of its night."""
+    return str(runtime.flow_run.scheduled_start_time.strftime("%Y-%m-%d"))
+
+
+@flow(name="nightly-noise-study", flow_run_name=_nightly_name, task_runner=_runner(), persist_result=False)
+def nightly_noise_study(
+    study: str,
+    store: str,
+    night: Slug | None = None,
+    limit: int | None = None,
+    replicates: int | None = None,
+) -> StudyResult:
+    """Run the study under tonight's label, so that every night is a protocol of its own; the same night resumes.
+
+    Args:
+        study: Path of the study file.
+        store: Folder that holds results.
+        night: Label of the night; default: the UTC date for which the run was scheduled.
+        limit: Only the first so many tasks.
+        replicates: Replicates instead of the study's.
+    """
+    labelled = load_study(Path(study)).model_copy(update={"night": night or scheduled_night()})
+    return execute(labelled, store=store, limit=limit, replicates=replicates)
+
+
+@flow(name="ad-hoc-study", flow_run_name=_ad_hoc_name, task_runner=_runner(), persist_result=False)
+def ad_hoc_study(
+    study: str,
+    store: str,
+    overrides: list[str] | None = None,
+    limit: int | None = None,
+    replicates: int | None = None,
+) -> StudyResult:
+    """Run or resume a study as it stands, as the command line does.
+
+    Args:
+        study: Path of the study file.
+        store: Folder that holds results.
+        overrides: Changes to the study, each as path=value.
+        limit: Only the first so many tasks.
+        replicates: Replicates instead of the study's.
+    """
+    return execute(load_study(Path(study), overrides or ()), store=store, limit=limit, replicates=replicates)
