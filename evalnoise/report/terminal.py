@@ -19,7 +19,9 @@ def print_summary(summary: Summary, store: Path) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"\nNoise floor of study {summary.study}, protocol {summary.protocol[:12]}", style="bold", markup=False)
     console.print(_noise_floor(summary))
-    console.print("w: mean within-task variance. population: new tasks too. benchmark: these tasks, new runs.", style="dim", markup=False)
+    console.print(
+        "w: mean within-task variance. population: new tasks too. benchmark: these tasks, new runs.", style="dim", markup=False
+    )
     if summary.judges:
         console.print("\nJudges of frozen candidates", style="bold")
         console.print(_judges(summary))

@@ -49,7 +49,7 @@ class StudyStore:
 
     @contextmanager
     def lock(self, *, command: str = "") -> Iterator[Holder]:
-        """Hold the study's lock (one for all its protocols), and first tidy up after a killed run. Raises LockedError, StoreError."""
+        """Hold the lock of the study, all protocols; tidy up after a killed run first. Raises LockedError, StoreError."""
         with study_lock(self.path.parent, command=command) as holder:
             self.recover()
             yield holder
