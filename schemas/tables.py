@@ -294,6 +294,7 @@ BUDGETS = Table(
         *_LINEAGE,
         *_CONDITION,
         Column("delta", _F, "Difference of score to resolve."),
+        Column("first_delta", _B, "Whether it is the study's first delta, the one that noise_floor shows."),
         Column("alpha", _F, "Two-sided error level."),
         Column("power", _F, "Power."),
         Column("w", _F, "Within-task variance that the budget is for; null: undefined.", nullable=True),
