@@ -106,6 +106,8 @@ def apply_client_environment(info: ServerInfo) -> None:
 
 def stop_server(*, seconds: float = 15.0) -> int | None:
     """Stop the background server, if one runs; its process id, or None. A configured server is not touched."""
+    if background.read_record() is None:
+        return None
     with background.server_lock(START_SECONDS):
         record = background.read_record()
         if record is None or record.pid is None:
@@ -156,7 +158,7 @@ def _reuse_or_start(say: Callable[[str], None], seconds: float) -> ServerInfo:
     port = record.port if record is not None else 0
     found: str | None = None
     for _ in range(PORT_ATTEMPTS):
-        record = background.start_process(port if background.is_free(port) else background.free_port())
+        record = background.start_process(background.settled_port(port))
         found = background.wait_ready(record, say, seconds)
         if found is None:
             info = _info(record, started=True)

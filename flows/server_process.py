@@ -158,7 +158,20 @@ def is_free(port: int) -> bool:
             listener.bind((HOST, port))
         except OSError:
             return False
-    return port != 0
+    return True
+
+
+def settled_port(port: int, seconds: float = 5.0) -> int:
+    """The same port as before, or another one when it does not become free in some seconds.
+
+    Running clients know the old address. A killed process counts as dead a moment before its last thread lets the port go.
+    """
+    end = time.monotonic() + seconds
+    while port and time.monotonic() < end:
+        if is_free(port):
+            return port
+        time.sleep(0.1)
+    return free_port()
 
 
 def free_port() -> int:
