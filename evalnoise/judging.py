@@ -1,6 +1,6 @@
 """Reading a judge's answer: a strict verdict line first, or no verdict at all.
 
-An answer that cannot be read is a class of its own. It is never a fail: a judge that rambles has not said that the candidate is wrong.
+An answer that cannot be read is a class of its own, never a fail: a judge that rambles has not said that the candidate is wrong.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import Final
 
 from schemas.records import Verdict
 
-_MARK: Final = r"[\s*_`]*"  # markdown emphasis and code marks, which models add to a line that they were told to write plainly
+# Markdown emphasis and code marks, which models add to a line that they were told to write plainly. Possessive, so that a long
+# row of them costs no backtracking.
+_MARK: Final = r"[\s*_`]*+"
 _FLAGS: Final = re.IGNORECASE | re.ASCII  # ASCII, so that a long s is no S and a full-width digit no digit
 _VERDICT: Final = re.compile(rf"{_MARK}VERDICT{_MARK}:{_MARK}(PASS|FAIL){_MARK}", _FLAGS)
 _ANY_VERDICT: Final = re.compile(rf"{_MARK}VERDICT{_MARK}:{_MARK}(PASS|FAIL)\b", _FLAGS)
