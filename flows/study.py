@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prefect import flow
+from prefect import Task, flow
 from prefect.futures import PrefectFuture
 from prefect.runtime import flow_run
 from prefect.task_runners import ThreadPoolTaskRunner
@@ -17,6 +18,7 @@ from evalnoise.store.store import Store
 from flows.artifacts import publish
 from schemas.study import Study
 from tasks import nodes
+from tasks.analyse import SHARD as ANALYSIS_SHARD
 from tasks.freeze import Plan, resolve
 from tasks.load import SHARD as TASKS_SHARD
 from tasks.plan import Shard, judge_shards, measured_shards, source_shards
@@ -74,7 +76,10 @@ def execute(
     plan = resolve(study, limit=limit, replicates=replicates)
     opened = Store.open(store)
     progress = Progress(WATCHER.get() or NoWatcher())
-    with opened.study(plan.study.study, plan.digest).lock(), Workshop(plan, opened, progress) as shop:
+    with (
+        opened.study(plan.study.study, plan.digest).lock(command=f"noise-study {plan.digest[:12]}"),
+        Workshop(plan, opened, progress) as shop,
+    ):
         result = _run_dag(shop, plan)
     publish(opened.root, plan.study.study, plan.digest)
     return result
@@ -82,9 +87,9 @@ def execute(
 
 def _run_dag(shop: Workshop, plan: Plan) -> StudyResult:
     gate = _Gate(shop, plan)
-    gate.open()
     measured = measured_shards(plan.study, plan.protocol.n_tasks)
     judging = judge_shards(plan.study, plan.protocol.n_tasks)
+    gate.open(shard.name for shard in (*measured, *judging))
     done = {shard for shard in (*measured, *judging) if shop.study_store.sealed(shard.name)}
     shop.progress.plan(sum(s.cells for s in (*measured, *judging)), sum(s.cells for s in done))
     resumed = len(done)
@@ -94,8 +99,13 @@ def _run_dag(shop: Workshop, plan: Plan) -> StudyResult:
     for shard in judging:
         line.judge(shard)
     line.drain()
-    _finished(nodes.analyse_node.submit(plan.digest, wait_for=line.ends()), return_state=False)
+    if not shop.study_store.sealed(ANALYSIS_SHARD) or not shop.study_store.status().complete:
+        _finished(_start(nodes.analyse_node, plan.digest, after=line.ends()))
     return StudyResult(plan.study.study, plan.digest, shop.store.root, len(measured) + len(judging), resumed)
+
+
+def _start(node: Task[..., None], *arguments: object, after: Sequence[PrefectFuture[Any]] = ()) -> PrefectFuture[Any]:
+    return node.submit(*arguments, wait_for=list(after), return_state=False)
 
 
 def _finished(future: PrefectFuture[Any]) -> PrefectFuture[Any]:
@@ -113,16 +123,17 @@ class _Gate:
         self._before: list[PrefectFuture[Any]] = []
         self._preflights: dict[str, PrefectFuture[Any]] = {}
 
-    def open(self) -> None:
+    def open(self, shards: Iterable[str]) -> None:
+        """Freeze, load and check before anything is called."""
         digest, sealed = self._plan.digest, self._shop.study_store.sealed
-        self._before.append(_finished(nodes.freeze_node.submit(digest)))
+        self._before.append(_finished(_start(nodes.freeze_node, digest)))
+        preflights = [preflight_shard(stack.name) for stack in self._plan.study.stacks]
+        self._shop.study_store.plan([TASKS_SHARD, *preflights, *shards, ANALYSIS_SHARD])
         if not sealed(TASKS_SHARD):
-            self._before.append(
-                _finished(nodes.load_node.submit(digest, wait_for=self._before, return_state=False)), return_state=False
-            )
+            self._before.append(_finished(_start(nodes.load_node, digest, after=self._before)))
         for stack in self._plan.study.stacks:
             if not sealed(preflight_shard(stack.name)):
-                future = nodes.preflight_node.submit(digest, stack.name, wait_for=self._before, return_state=False)
+                future = _start(nodes.preflight_node, digest, stack.name, after=self._before)
                 self._preflights[stack.name] = _finished(future)
 
     def before(self, stack: str) -> list[PrefectFuture[Any]]:
@@ -152,14 +163,14 @@ class _Line:
         sources = source_shards(self._plan.study, shard, self._plan.protocol.n_tasks)
         if sources:
             before.append(self._recording(shard, sources))
-        self._submit(shard, nodes.measure_node.submit(self._plan.digest, shard.name, shard, wait_for=before), return_state=False)
+        self._submit(shard, _start(nodes.measure_node, self._plan.digest, shard.name, shard, after=before))
 
     def judge(self, shard: Shard) -> None:
         if shard in self._done:
             return
         replay = self._plan.study.judged_condition().name
         before = self._wait_for([Shard(shard.stack, replay, 0, shard.start, shard.stop)])
-        self._submit(shard, nodes.judge_node.submit(self._plan.digest, shard.name, shard, wait_for=before), return_state=False)
+        self._submit(shard, _start(nodes.judge_node, self._plan.digest, shard.name, shard, after=before))
 
     def drain(self) -> None:
         while self._flight:
@@ -173,7 +184,7 @@ class _Line:
         key = (shard.stack, shard.condition)
         if key not in self._recorded:
             before = self._wait_for(sources)
-            self._recorded[key] = _finished(nodes.record_node.submit(self._plan.digest, *key, wait_for=before), return_state=False)
+            self._recorded[key] = _finished(_start(nodes.record_node, self._plan.digest, *key, after=before))
         return self._recorded[key]
 
     def _submit(self, shard: Shard, future: PrefectFuture[Any]) -> None:

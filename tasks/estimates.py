@@ -12,7 +12,7 @@ from evalnoise.stats import contrasts as between
 from evalnoise.stats import intervals
 from evalnoise.stats.agreement import judge_agreement
 from evalnoise.stats.budget import budget_for
-from evalnoise.stats.estimate import Covers, Estimate
+from evalnoise.stats.estimate import Covers, Estimate, Method
 from evalnoise.stats.variance import score, variable_share, within_task_variance
 from schemas.records import Outcome
 from schemas.study import OracleJudge, OracleProvider
@@ -151,7 +151,7 @@ def budget_rows(shop: Workshop, estimates: list[Row]) -> Iterator[Row]:
     """The rerun budget of every condition and judge condition for every delta, from w and its population interval."""
     analysis = shop.plan.study.analysis
     for row in estimates:
-        if row["estimate"] not in {"w", "verdict_w"} or row["method"] != intervals.Method.PERCENTILE:
+        if row["estimate"] not in {"w", "verdict_w"} or row["method"] != Method.PERCENTILE:
             continue
         estimate = Estimate(**{name: row[name] for name in Estimate.__dataclass_fields__})
         prefix = row["estimate"].removesuffix("w")
