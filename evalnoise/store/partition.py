@@ -17,9 +17,7 @@ import pyarrow.parquet as pq
 
 from schemas.errors import StoreError
 from schemas.tables import Column, Table
-
-INTEGER_KEYS: Final = frozenset({"replicate", "repeat"})
-"""Partition keys that are integers; the others are text."""
+from schemas.views import INTEGER_KEYS, reader_columns
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _INT64 = 2**63
@@ -64,14 +62,6 @@ def _name(where: str, key: str, value: object) -> str:
         expected = f"a plain name (letters, digits, dot, dash, underscore) for {key}"
         raise StoreError(where, expected=expected, found=repr(value)[:200], remedy=_REMEDY)
     return str(value)
-
-
-def columns_of(table: Table) -> tuple[Column, ...]:
-    """The columns as readers see them: the partition keys stand after study, protocol and benchmark."""
-    keys = tuple(
-        Column(key, pa.int64() if key in INTEGER_KEYS else pa.string(), f"Partition key: {key}.") for key in table.partition
-    )
-    return (*table.columns[:3], *keys, *table.columns[3:])
 
 
 def parquet_bytes(table: Table, rows: Sequence[Mapping[str, Any]]) -> bytes:
@@ -194,7 +184,7 @@ def read_partition(table: Table, keys: Mapping[str, str | int], data: bytes) -> 
     """A sealed file's bytes as a table with every column that readers see; a column that is younger than the file is null."""
     content = pq.read_table(io.BytesIO(data), partitioning=None)
     arrays = []
-    for column in columns_of(table):
+    for column in reader_columns(table):
         if column.name in keys:
             arrays.append(pa.array([keys[column.name]] * content.num_rows, column.type))
         elif column.name in content.column_names:
@@ -206,7 +196,7 @@ def read_partition(table: Table, keys: Mapping[str, str | int], data: bytes) -> 
 
 def reader_schema(table: Table) -> pa.Schema:
     """The schema of what readers get: every column may be null, because older files may lack one."""
-    return pa.schema([pa.field(column.name, column.type) for column in columns_of(table)])
+    return pa.schema([pa.field(column.name, column.type) for column in reader_columns(table)])
 
 
 def keys_of(table: Table, path: str) -> dict[str, str | int]:

@@ -1,5 +1,6 @@
--- name: cost_unknown: calls whose price the study does not state
+-- check: cost_unknown
 -- grain: stack x condition
+-- Calls whose price the study does not state.
 -- columns: stack, condition, severity, blocks, sentence, value
 SELECT
     stack,
@@ -10,4 +11,4 @@ SELECT
     count(*)::DOUBLE AS value
 FROM calls
 WHERE study = $study AND protocol = $protocol AND cost_usd IS NULL
-GROUP BY stack, condition
+GROUP BY stack, condition;

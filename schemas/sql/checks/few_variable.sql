@@ -1,5 +1,6 @@
--- name: few_variable: conditions in which so few tasks varied that the percentile interval of w covers too seldom
+-- check: few_variable
 -- grain: stack x condition
+-- Conditions in which so few tasks varied that the percentile interval of w covers too seldom.
 -- columns: stack, condition, severity, blocks, sentence, value
 SELECT
     stack,
@@ -20,4 +21,4 @@ FROM (
     WHERE study = $study AND protocol = $protocol
     GROUP BY stack, condition
 )
-WHERE varied < 15 AND runs >= 2
+WHERE varied < 15 AND runs >= 2;

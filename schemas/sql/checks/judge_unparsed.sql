@@ -1,5 +1,6 @@
--- name: judge_unparsed: judge answers without a readable verdict; over a fifth blocks
+-- check: judge_unparsed
 -- grain: stack x judge condition
+-- Judge answers without a readable verdict; over a fifth blocks.
 -- columns: stack, condition, severity, blocks, sentence, value
 SELECT
     stack,
@@ -14,4 +15,4 @@ FROM (
     WHERE study = $study AND protocol = $protocol
     GROUP BY stack, condition
 )
-WHERE unparsed > 0
+WHERE unparsed > 0;

@@ -1,5 +1,6 @@
--- name: preflight_failed: tasks whose canonical solution cannot serve as the reference, and that are therefore not measured
+-- check: preflight_failed
 -- grain: stack x reason
+-- Tasks whose canonical solution cannot serve as the reference, and that are therefore not measured.
 -- columns: stack, condition, severity, blocks, sentence, value
 SELECT
     stack,
@@ -11,4 +12,4 @@ SELECT
     count(*)::DOUBLE AS value
 FROM preflight
 WHERE study = $study AND protocol = $protocol AND outcome <> 'pass'
-GROUP BY stack, reason
+GROUP BY stack, reason;

@@ -1,5 +1,6 @@
--- name: refused: refusals and empty answers, which count as failures
+-- check: refused
 -- grain: stack x condition x class
+-- Refusals and empty answers, which count as failures.
 -- columns: stack, condition, severity, blocks, sentence, value
 SELECT
     stack,
@@ -11,4 +12,4 @@ SELECT
     count(*)::DOUBLE AS value
 FROM generations
 WHERE study = $study AND protocol = $protocol AND response_class IN ('refusal', 'empty')
-GROUP BY stack, condition, response_class
+GROUP BY stack, condition, response_class;

@@ -1,5 +1,6 @@
--- name: repeated_ids: one answer that was given to several calls, as a cache does; such replicates are no replicates
+-- check: repeated_ids
 -- grain: stack x condition
+-- One answer that was given to several calls, as a cache does; such replicates are no replicates.
 -- columns: stack, condition, severity, blocks, sentence, value
 SELECT
     stack,
@@ -16,4 +17,4 @@ FROM (
     GROUP BY stack, condition, response_id
     HAVING count(*) > 1
 )
-GROUP BY stack, condition
+GROUP BY stack, condition;

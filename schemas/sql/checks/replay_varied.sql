@@ -1,5 +1,6 @@
--- name: replay_varied: tasks whose replayed candidate changed its outcome, which is noise of verification alone
+-- check: replay_varied
 -- grain: stack x condition
+-- Tasks whose replayed candidate changed its outcome, which is noise of verification alone.
 -- columns: stack, condition, severity, blocks, sentence, value
 SELECT
     c.stack,
@@ -23,4 +24,4 @@ WHERE
         GROUP BY g.attempt
         HAVING count(DISTINCT g.candidate_sha256) > 1
     )
-GROUP BY c.stack, c.condition
+GROUP BY c.stack, c.condition;

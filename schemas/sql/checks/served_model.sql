@@ -1,5 +1,6 @@
--- name: served_model: more than one model answered under one condition
+-- check: served_model
 -- grain: stack x condition
+-- More than one model answered under one condition.
 -- columns: stack, condition, severity, blocks, sentence, value
 SELECT
     stack,
@@ -16,4 +17,4 @@ FROM (
     GROUP BY stack, condition, served_model
 )
 GROUP BY stack, condition
-HAVING count(*) > 1
+HAVING count(*) > 1;

@@ -1,5 +1,6 @@
--- name: truncated: answers that ended at the token limit
+-- check: truncated
 -- grain: stack x condition
+-- Answers that ended at the token limit.
 -- columns: stack, condition, severity, blocks, sentence, value
 SELECT
     stack,
@@ -15,4 +16,4 @@ FROM (
     WHERE study = $study AND protocol = $protocol
     GROUP BY stack, condition
 )
-WHERE truncated > 0
+WHERE truncated > 0;

@@ -1,5 +1,6 @@
--- name: unmeasured: cells without an outcome, apart from tasks that preflight left out; over a tenth of a condition blocks
+-- check: unmeasured
 -- grain: stack x condition x reason
+-- Cells without an outcome, apart from tasks that preflight left out; over a tenth of a condition blocks.
 -- columns: stack, condition, severity, blocks, sentence, value
 SELECT
     stack,
@@ -16,4 +17,4 @@ FROM (
     GROUP BY stack, condition, reason, outcome
 )
 WHERE outcome = 'unmeasured'
-GROUP BY stack, condition, reason
+GROUP BY stack, condition, reason;

@@ -1,0 +1,217 @@
+"""The catalog: one DuckDB file of views over everything that is sealed in a store, rebuilt whenever a manifest has moved on.
+
+It is built under a temporary name and renamed, so that readers in other processes see the old one or the new one, whole. Readers
+attach it to a connection of their own: a second `duckdb.connect` of the same path in one process would get the file that the
+first one opened, even after a rebuild.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import uuid
+from contextlib import closing, suppress
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from evalnoise.store.files import TEMPORARY, remove_stale, writing
+from evalnoise.store.snapshot import Entry, fingerprint, snapshot
+from evalnoise.store.store import Store
+from schemas.errors import StoreError
+from schemas.tables import TABLES, Table
+from schemas.views import INTEGER_KEYS, load_views, reader_columns, sql_type
+
+CATALOG_FILE = "evalnoise.duckdb"
+_NAME = "evalnoise"
+_FORMAT = 1
+"""Raised when the catalog is laid out otherwise, so that an older file is rebuilt."""
+_ATTEMPTS = 5
+_PROBE = """
+SELECT version, (SELECT count(DISTINCT p) FROM protocols AS p), (SELECT count(DISTINCT f) FROM partitions AS f) FROM catalog_info
+"""
+"""Reads every block of the catalog's own tables, because DuckDB finds a damaged block only when it reads it."""
+
+
+def connect(store: str | Path) -> duckdb.DuckDBPyConnection:
+    """A connection that reads every view of a store; the catalog is rebuilt first if it is missing, damaged or out of date.
+
+    Several processes may connect while a run writes. Each connection sees the store as it was when it connected.
+
+    Args:
+        store: The store's folder.
+
+    Raises:
+        StoreError: The folder is no store, or its files cannot be read.
+    """
+    root = _existing(store)
+    wanted = ""
+    for _ in range(_ATTEMPTS):
+        now = _version(root)
+        connection = _open(root, {now, wanted})
+        if connection is not None:
+            return connection
+        wanted = now
+        try:
+            build_catalog(root)
+        except StoreError:
+            break
+    # A store that cannot be written can still be read: the same views, in memory. Damage raises here as it did above.
+    connection = duckdb.connect()
+    try:
+        _settings(connection)
+        _define(connection, root, _version(root))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def build_catalog(root: Path) -> Path:
+    """Build the catalog of a store and put it in the place of the old one.
+
+    A protocol that is damaged is listed in `protocols` with its problem, and does not hide the others.
+
+    Raises:
+        StoreError: The folder is no store, or the catalog cannot be written.
+    """
+    root = _existing(root)
+    path = root / CATALOG_FILE
+    remove_stale(root)
+    temporary = root / f".{os.getpid()}-{uuid.uuid4().hex}{TEMPORARY}"
+    try:
+        # The version is taken before the manifests are read: what is sealed in between makes the catalog older, never newer.
+        version = _version(root)
+        try:
+            connection = duckdb.connect(temporary)
+        except duckdb.Error as error:
+            raise _unwritable(path, error) from None
+        with closing(connection):
+            _settings(connection)
+            _define(connection, root, version)
+        with writing(path):
+            temporary.replace(path)
+    finally:
+        for leftover in (temporary, temporary.with_name(f"{temporary.name}.wal")):
+            with suppress(OSError):
+                leftover.unlink(missing_ok=True)
+    return path
+
+
+def _existing(store: str | Path) -> Path:
+    root = Store.open(store, create=False).root
+    if not (root / "studies").is_dir() and not (root / "protocols").is_dir():
+        remedy = "Name the right folder with --store or EVALNOISE_STORE, or run a study first."
+        raise StoreError(str(root), expected="a store with at least one study", found="a folder without any", remedy=remedy)
+    return root
+
+
+def _version(root: Path) -> str:
+    """What the catalog depends on: the code's views and tables, where the store lies, and the state of every manifest."""
+    made_of = [str(_FORMAT), str(root)]
+    made_of += [view.sql for view in load_views()]
+    made_of += [f"{table.name} {column.name} {sql_type(column)}" for table in TABLES.values() for column in reader_columns(table)]
+    made_of.append(fingerprint(root))
+    return hashlib.sha256("\0".join(made_of).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _open(root: Path, versions: set[str]) -> duckdb.DuckDBPyConnection | None:
+    """The catalog, attached read-only; None unless it is whole and of one of the versions."""
+    path = root / CATALOG_FILE
+    if not path.is_file():
+        return None
+    connection = duckdb.connect()
+    try:
+        _settings(connection)
+        connection.execute(f"ATTACH {_literal(path)} AS {_NAME} (READ_ONLY)")
+        connection.execute(f"USE {_NAME}")
+        found = connection.execute(_PROBE).fetchall()
+    except duckdb.Error:
+        found = []
+    if found and found[0][0] in versions:
+        return connection
+    connection.close()
+    return None
+
+
+def _settings(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("SET TimeZone = 'UTC'")
+    # Only used by queries that outgrow the memory; the default of a connection without a file is the working directory.
+    spill = Path(tempfile.gettempdir()) / f"evalnoise-duckdb-{os.getpid()}"
+    connection.execute(f"SET temp_directory = {_literal(spill)}")
+
+
+def _define(connection: duckdb.DuckDBPyConnection, root: Path, version: str) -> None:
+    """Make every table and view in an empty database."""
+    entries = snapshot(root, verify=False)
+    try:
+        statements = _table_views(entries)
+        _create(connection, statements)
+    except duckdb.Error:
+        # A file that cannot even be opened: find it by its digest, and go on without it.
+        entries = snapshot(root, verify=True)
+        try:
+            _create(connection, _table_views(entries))
+        except duckdb.Error as error:
+            remedy = "Run the study again with the same command, then `evalnoise catalog`."
+            raise StoreError(str(root), expected="sealed files that DuckDB can read", found=str(error), remedy=remedy) from None
+    for view in load_views():
+        connection.execute(view.sql)
+    _fill(connection, entries)
+    connection.execute("CREATE TABLE catalog_info (version VARCHAR, root VARCHAR)")
+    connection.execute("INSERT INTO catalog_info VALUES (?, ?)", [version, str(root)])
+
+
+def _create(connection: duckdb.DuckDBPyConnection, statements: list[str]) -> None:
+    for statement in statements:
+        connection.execute(statement)
+
+
+def _fill(connection: duckdb.DuckDBPyConnection, entries: list[Entry]) -> None:
+    protocols = [entry.row() for entry in entries]
+    partitions = [row for entry in entries for row in entry.partition_rows()]
+    for table, rows in (("protocols", protocols), ("partitions", partitions)):
+        if rows:
+            # Through Arrow: row by row would take a millisecond each.
+            connection.register("new_rows", pa.Table.from_pylist(rows))
+            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM new_rows")  # noqa: S608 - the names are above
+            connection.unregister("new_rows")
+
+
+def _table_views(entries: list[Entry]) -> list[str]:
+    """One statement per table of `schemas.tables`."""
+    statements = []
+    for table in TABLES.values():
+        paths = [entry.path / file.path for entry in entries for file in entry.files if file.table == table.name]
+        statements.append(table_view(table, paths))
+    return statements
+
+
+def table_view(table: Table, paths: list[Path]) -> str:
+    """The statement that makes a table's view over these files, in this order; it has every column even without a file."""
+    columns = reader_columns(table)
+    nothing = ", ".join(f"NULL::{sql_type(column)} AS {_quoted(column.name)}" for column in columns)
+    # The empty branch gives a column that is younger than every file, and the types where there is no file.
+    source = f"SELECT {nothing} WHERE false"
+    if paths:
+        files = ", ".join(_literal(path) for path in paths)
+        types = ", ".join(f"{_literal(key)}: {'BIGINT' if key in INTEGER_KEYS else 'VARCHAR'}" for key in table.partition)
+        hive = f"hive_partitioning = true, hive_types = {{{types}}}" if types else "hive_partitioning = false"
+        source = f"SELECT * FROM read_parquet([{files}], {hive}, union_by_name = true) UNION ALL BY NAME {source}"  # noqa: S608 - quoted
+    names = ", ".join(_quoted(column.name) for column in columns)
+    return f"CREATE OR REPLACE VIEW {_quoted(table.name)} AS SELECT {names} FROM ({source})"  # noqa: S608 - quoted
+
+
+def _literal(value: object) -> str:
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _unwritable(path: Path, error: duckdb.Error) -> StoreError:
+    remedy = "Give this user the right to write there, or free some space; nothing that was sealed is lost."
+    return StoreError(str(path), expected="a place that can be written", found=str(error), remedy=remedy)

@@ -1,0 +1,38 @@
+-- view: noise_floor
+-- grain: stack x condition of each study
+-- The rows of noise_floor_all for the newest complete protocol of each study, newest by the time of its freeze.
+-- columns:
+--   study: Name of the study.
+--   protocol: SHA-256 of the frozen protocol.
+--   benchmark: Name of the benchmark.
+--   stack: Name of the stack.
+--   condition: Name of the condition.
+--   n_tasks: Tasks that entered w.
+--   n_replicates: Replicates per task that entered w (the smallest, if they differ).
+--   n_unmeasured: Cells without an outcome; they are in no number.
+--   score: Mean outcome.
+--   score_run_sd: Standard deviation of the score from run to run, sqrt(w / n_tasks).
+--   w: Mean within-task sample variance of the outcome over replicates; null: undefined.
+--   w_lo: Lower end for w, percentile task bootstrap; covers new tasks from the same source (population).
+--   w_hi: Upper end of the same.
+--   w_bench_lo: Lower end for w that covers new runs of these tasks (benchmark).
+--   w_bench_hi: Upper end of the same.
+--   variable_tasks: Tasks whose outcome was not the same in every replicate.
+--   variable_share: Their share of the tasks.
+--   variable_lo: Lower end for the share, Clopper-Pearson.
+--   variable_hi: Upper end for the share, Clopper-Pearson.
+--   delta: Difference of score that the budget is for.
+--   runs: Runs per arm that resolve delta; null: undefined.
+--   runs_lo: The same at the lower end of w's interval.
+--   runs_hi: The same at the upper end of w's interval.
+--   w_undefined: Why w, or its interval, is null; empty otherwise.
+--   note: When not to trust w; empty otherwise.
+CREATE VIEW noise_floor AS
+SELECT n.*
+FROM noise_floor_all AS n
+JOIN (
+  SELECT study, protocol
+  FROM protocols
+  WHERE status = 'complete'
+  QUALIFY row_number() OVER (PARTITION BY study ORDER BY frozen_at DESC, protocol) = 1
+) AS newest ON newest.study = n.study AND newest.protocol = n.protocol;

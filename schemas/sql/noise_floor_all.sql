@@ -1,0 +1,105 @@
+-- view: noise_floor_all
+-- grain: protocol x stack x condition
+-- Every protocol, complete or not. One row of `estimates` per number; the run budget is that for the study's first delta.
+-- columns:
+--   study: Name of the study.
+--   protocol: SHA-256 of the frozen protocol.
+--   benchmark: Name of the benchmark.
+--   stack: Name of the stack.
+--   condition: Name of the condition.
+--   n_tasks: Tasks that entered w.
+--   n_replicates: Replicates per task that entered w (the smallest, if they differ).
+--   n_unmeasured: Cells without an outcome; they are in no number.
+--   score: Mean outcome.
+--   score_run_sd: Standard deviation of the score from run to run, sqrt(w / n_tasks).
+--   w: Mean within-task sample variance of the outcome over replicates; null: undefined.
+--   w_lo: Lower end for w, percentile task bootstrap; covers new tasks from the same source (population).
+--   w_hi: Upper end of the same.
+--   w_bench_lo: Lower end for w that covers new runs of these tasks (benchmark).
+--   w_bench_hi: Upper end of the same.
+--   variable_tasks: Tasks whose outcome was not the same in every replicate.
+--   variable_share: Their share of the tasks.
+--   variable_lo: Lower end for the share, Clopper-Pearson.
+--   variable_hi: Upper end for the share, Clopper-Pearson.
+--   delta: Difference of score that the budget is for.
+--   runs: Runs per arm that resolve delta; null: undefined.
+--   runs_lo: The same at the lower end of w's interval.
+--   runs_hi: The same at the upper end of w's interval.
+--   w_undefined: Why w, or its interval, is null; empty otherwise.
+--   note: When not to trust w; empty otherwise.
+CREATE VIEW noise_floor_all AS
+WITH numbers AS (
+  -- `first` with an order picks one row whole, so that two methods of the same estimate can neither double a row nor mix ends.
+  SELECT
+    study,
+    protocol,
+    benchmark,
+    stack,
+    condition,
+    first(value ORDER BY method <> 'mean', method) FILTER (WHERE estimate = 'score') AS score,
+    first(n_tasks ORDER BY method <> 'mean', method) FILTER (WHERE estimate = 'score') AS score_tasks,
+    first(n_replicates ORDER BY method <> 'mean', method) FILTER (WHERE estimate = 'score') AS score_replicates,
+    first(value ORDER BY method) FILTER (WHERE estimate = 'score_run_sd') AS score_run_sd,
+    first(value ORDER BY method) FILTER (WHERE estimate = 'n_unmeasured') AS n_unmeasured,
+    first(value ORDER BY method <> 'percentile task bootstrap', method, covers) FILTER (WHERE estimate = 'w') AS w,
+    first(n_tasks ORDER BY method <> 'percentile task bootstrap', method, covers) FILTER (WHERE estimate = 'w') AS w_tasks,
+    first(n_replicates ORDER BY method <> 'percentile task bootstrap', method, covers) FILTER (WHERE estimate = 'w') AS w_replicates,
+    first(undefined ORDER BY method <> 'percentile task bootstrap', method, covers) FILTER (WHERE estimate = 'w') AS w_undefined,
+    first(note ORDER BY method <> 'percentile task bootstrap', method, covers) FILTER (WHERE estimate = 'w') AS note,
+    first(lo) FILTER (WHERE estimate = 'w' AND covers = 'population' AND method = 'percentile task bootstrap') AS w_lo,
+    first(hi) FILTER (WHERE estimate = 'w' AND covers = 'population' AND method = 'percentile task bootstrap') AS w_hi,
+    first(lo ORDER BY method) FILTER (WHERE estimate = 'w' AND covers = 'benchmark') AS w_bench_lo,
+    first(hi ORDER BY method) FILTER (WHERE estimate = 'w' AND covers = 'benchmark') AS w_bench_hi,
+    first(value ORDER BY method) FILTER (WHERE estimate = 'variable_tasks') AS variable_tasks,
+    first(value ORDER BY method) FILTER (WHERE estimate = 'variable_share') AS variable_share,
+    first(lo ORDER BY method) FILTER (WHERE estimate = 'variable_share') AS variable_lo,
+    first(hi ORDER BY method) FILTER (WHERE estimate = 'variable_share') AS variable_hi
+  FROM estimates
+  GROUP BY study, protocol, benchmark, stack, condition
+  HAVING count(*) FILTER (WHERE estimate = 'score') > 0
+),
+
+first_budget AS (
+  SELECT
+    study,
+    protocol,
+    stack,
+    condition,
+    first(delta ORDER BY delta, method) AS delta,
+    first(runs ORDER BY delta, method) AS runs,
+    first(runs_lo ORDER BY delta, method) AS runs_lo,
+    first(runs_hi ORDER BY delta, method) AS runs_hi
+  FROM budgets
+  WHERE first_delta
+  GROUP BY study, protocol, stack, condition
+)
+
+SELECT
+  n.study,
+  n.protocol,
+  n.benchmark,
+  n.stack,
+  n.condition,
+  coalesce(n.w_tasks, n.score_tasks) AS n_tasks,
+  coalesce(n.w_replicates, n.score_replicates) AS n_replicates,
+  n.n_unmeasured::BIGINT AS n_unmeasured,
+  n.score,
+  n.score_run_sd,
+  n.w,
+  n.w_lo,
+  n.w_hi,
+  n.w_bench_lo,
+  n.w_bench_hi,
+  n.variable_tasks::BIGINT AS variable_tasks,
+  n.variable_share,
+  n.variable_lo,
+  n.variable_hi,
+  b.delta,
+  b.runs,
+  b.runs_lo,
+  b.runs_hi,
+  n.w_undefined,
+  n.note
+FROM numbers AS n
+LEFT JOIN first_budget AS b
+  ON b.study = n.study AND b.protocol = n.protocol AND b.stack = n.stack AND b.condition = n.condition;
