@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from evalnoise.providers.base import CallContext, Request, RequestMaker, messages
-from evalnoise.providers.http import Failure, HttpProvider, Kind, SdkErrors, classify, count_of, text_of
+from evalnoise.providers.http import Failure, HttpProvider, Kind, SdkErrors, classify, count_of, error_of, text_of
 from evalnoise.providers.options import request_body
 from schemas.records import Response
 from schemas.study import AnthropicProvider
@@ -60,7 +60,7 @@ class AnthropicMessages(HttpProvider):
         content = body.get("content")
         if not isinstance(content, list):
             # Some servers report an overload with status 200.
-            return Failure(Kind.TRANSIENT, f"an answer without content: {str(body.get('error', 'no error named'))[:200]}")
+            return Failure(Kind.TRANSIENT, f"an answer without content: {error_of(body)}")
         blocks = [block for block in content if isinstance(block, dict)]
         text = "".join(text_of(block.get("text")) for block in blocks if block.get("type") == "text")
         finish = text_of(body.get("stop_reason"))

@@ -32,6 +32,7 @@ _FATAL = {
     403: "The key may not use this model: check the account's permissions.",
     404: "Check the model's name and `base_url`.",
 }
+_UNREACHED = "Check `base_url`, the network and whether the server runs; then run the same command again."
 _RETRIED = {408, 409, 429}
 _OVERLONG = ("context_length_exceeded", "context length", "prompt is too long", "string_above_max_length", "exceed_context_size")
 _FILTERED = ("content_filter", "content_policy_violation", "content filtering policy", "responsibleaipolicyviolation")
@@ -50,6 +51,8 @@ class Kind(StrEnum):
     """The server will not take this request."""
     THIS_PROMPT = "this-prompt"
     """The server will not take this prompt; other calls are not concerned."""
+    FATAL = "fatal"
+    """Every call would fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ class Failure:
     raw: str = ""
     wait: float | None = None
     """Seconds that the server asked to wait; None: it did not say."""
+    remedy: str = "Mend what the message names, then run the same command again: what is done is kept."
+    """What the user can do if it ends the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +139,9 @@ class HttpProvider(ABC):
         except self._errors.status as error:
             return self._refused(error)
         except self._errors.connection as error:
-            return Failure(Kind.UNREACHED, f"connection failed: {error.__cause__ or error}"[:_ERROR_TEXT])
+            return Failure(Kind.UNREACHED, f"connection failed: {error.__cause__ or error}", remedy=_UNREACHED)
         except self._errors.any as error:
-            return Failure(Kind.TRANSIENT, f"the SDK could not read the answer: {error}"[:_ERROR_TEXT])
+            return Failure(Kind.TRANSIENT, f"the SDK could not read the answer: {error}")
         return self._answer(content)
 
     def _answer(self, content: bytes) -> Response | Failure:
@@ -144,9 +149,9 @@ class HttpProvider(ABC):
         try:
             body = json.loads(content)
         except (ValueError, RecursionError):
-            return Failure(Kind.TRANSIENT, f"a body that is not JSON: {raw[:_ERROR_TEXT]}", raw)
+            return Failure(Kind.TRANSIENT, f"a body that is not JSON: {raw}", raw)
         if not isinstance(body, dict):
-            return Failure(Kind.TRANSIENT, f"a body that is no JSON object: {raw[:_ERROR_TEXT]}", raw)
+            return Failure(Kind.TRANSIENT, f"a body that is no JSON object: {raw}", raw)
         result = self._read(body)
         if isinstance(result, Failure):
             return replace(result, raw=raw)
@@ -158,35 +163,37 @@ class HttpProvider(ABC):
         answer: Any = getattr(error, "response")  # noqa: B009  both SDKs' status errors have it; Any spares naming their HTTP library
         status, raw = int(answer.status_code), answer.content.decode("utf-8", "backslashreplace")
         raw = self._secret.redact(raw, short=True)
-        text = f"HTTP {status}: {raw[:_ERROR_TEXT]}"
+        text = f"HTTP {status}: {raw}"
         lowered = raw.lower()
         if status in _FATAL or (status == 429 and "insufficient_quota" in lowered):
             remedy = _FATAL.get(status, _FATAL[402]).format(env=self._spec.api_key_env)
-            raise self._error(text, remedy)
+            return Failure(Kind.FATAL, text, raw, remedy=remedy)
         if status in _RETRIED or status >= 500:
             return Failure(Kind.TRANSIENT, text, raw, retry_after(answer.headers))
         if any(mark in lowered for mark in _FILTERED):
-            return Response(text="", response_class=ResponseClass.REFUSAL, finish_reason=f"http-{status}", refusal=text, raw=raw)
+            return Response(
+                text="", response_class=ResponseClass.REFUSAL, finish_reason=f"http-{status}", refusal=text[:_ERROR_TEXT], raw=raw
+            )
         overlong = status == 413 or any(mark in lowered for mark in _OVERLONG)
         return Failure(Kind.THIS_PROMPT if overlong else Kind.REFUSED, text, raw)
 
     def _give_up(self, failure: Failure, attempts: int, context: CallContext) -> Response:
-        text = self._secret.redact(f"{failure.text} (attempts: {attempts})", short=True)
+        # Raised here and not where the SDK's error is caught: that error holds the request, and so the key.
+        # Redacted before it is cut: half a key would not be found.
+        text = f"{self._secret.redact(failure.text, short=True)[:_ERROR_TEXT]} (attempts: {attempts})"
+        if failure.kind is Kind.FATAL or (failure.kind is Kind.UNREACHED and not self._answered):
+            raise self._error(text, failure.remedy)
         if failure.kind is not Kind.THIS_PROMPT:
             self._failed_in_a_row += 1
-        if failure.kind is Kind.UNREACHED and not self._answered:
-            raise self._error(text, "Check `base_url`, the network and whether the server runs; then run the same command again.")
         if self._failed_in_a_row >= _STOP_AFTER:
-            raise self._error(
-                f"{self._failed_in_a_row} failed calls in a row, the last for task {context.task.id}: {text}",
-                "Mend what the message names, then run the same command again: what is done is kept.",
-            )
-        raw = self._secret.redact(failure.raw[:_RAW_OF_FAILURE], short=True)
+            said = f"{self._failed_in_a_row} failed calls in a row, the last for task {context.task.id}: {text}"
+            raise self._error(said, failure.remedy)
+        raw = self._secret.redact(failure.raw, short=True)[:_RAW_OF_FAILURE]
         return Response(text="", response_class=ResponseClass.INFRASTRUCTURE, raw=raw, error=text)
 
     def _error(self, found: str, remedy: str) -> ProviderError:
         where = f"provider {self.name}" + (f" at {self._spec.base_url}" if self._spec.base_url else "")
-        return ProviderError(where, expected="an answer", found=self._secret.redact(found, short=True), remedy=remedy)
+        return ProviderError(where, expected="an answer", found=found, remedy=remedy)
 
     def _cost(self, response: Response) -> float | None:
         prices = (self._spec.input_usd_per_million, self._spec.output_usd_per_million)
@@ -213,6 +220,11 @@ def classify(text: str, *, refused: bool, truncated: bool) -> ResponseClass:
 def text_of(value: object) -> str:
     """The value if it is text, else empty: bodies are hostile."""
     return value if isinstance(value, str) else ""
+
+
+def error_of(body: dict[str, Any]) -> str:
+    """The error that a body names, as JSON text."""
+    return json.dumps(body.get("error", "no error named"))
 
 
 def count_of(value: object) -> int | None:

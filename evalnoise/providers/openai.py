@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from evalnoise.providers.base import CallContext, Request, RequestMaker, messages
-from evalnoise.providers.http import Failure, HttpProvider, Kind, SdkErrors, classify, count_of, text_of
+from evalnoise.providers.http import Failure, HttpProvider, Kind, SdkErrors, classify, count_of, error_of, text_of
 from evalnoise.providers.options import request_body
 from schemas.records import Response
 from schemas.study import OpenAIProvider
@@ -52,7 +52,7 @@ class OpenAIChat(HttpProvider):
         choices = body.get("choices")
         if not isinstance(choices, list) or not choices:
             # Some servers report an overload with status 200.
-            return Failure(Kind.TRANSIENT, f"an answer without choices: {str(body.get('error', 'no error named'))[:200]}")
+            return Failure(Kind.TRANSIENT, f"an answer without choices: {error_of(body)}")
         message = choices[0].get("message") if isinstance(choices[0], dict) else None
         if not isinstance(message, dict):
             return Failure(Kind.TRANSIENT, "a choice without a message")
