@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from schemas.views import check_queries
+from schemas.checks import check_queries
 from tasks.workshop import Workshop
 
 Row = dict[str, Any]

@@ -1,0 +1,1 @@
+"""Measurements: `python -m perf.NAME` prints figures and ratios."""

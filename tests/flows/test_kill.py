@@ -1,0 +1,74 @@
+"""kill -9 at random moments, then the same command: nothing sealed is redone, nothing journalled is paid again."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.flows.conftest import COMMAND, ROOT
+from tests.support.stores import differences, only_study
+
+pytestmark = pytest.mark.prefect
+KILLS = 3
+
+
+def arguments(store: Path) -> list[str]:
+    changes = ("stacks.0.verifier.executor=process", "limits.shard_cells=6", "stacks.0.provider.latency=0.02")
+    options = [item for change in changes for item in ("--set", change)]
+    return ["run", "studies/starter.yaml", "--store", str(store), "--limit", "12", "--replicates", "3", *options]
+
+
+def journal_records(store: Path, kind: str) -> Counter[str]:
+    """How often each call was written to a journal as sent or answered."""
+    found: Counter[str] = Counter()
+    for path in (only_study(store).path / "journal").glob("*.jsonl"):
+        for line in path.read_bytes().splitlines():
+            record = json.loads(line)
+            if record["kind"] == kind:
+                found[f"{path.stem} {record['call']}"] += 1
+    return found
+
+
+def sealing(store: Path) -> Counter[str]:
+    """How often each shard was sealed."""
+    return Counter(
+        record["shard"]
+        for line in (only_study(store).path / "manifest.jsonl").read_bytes().splitlines()
+        if (record := json.loads(line))["kind"] == "sealed" and record["table"] in {"outcomes", "verdicts"}
+    )
+
+
+def test_a_killed_run_resumes_to_the_same_store(environment, evalnoise, tmp_path) -> None:
+    calm = tmp_path / "calm"
+    done = evalnoise(*arguments(calm))
+    assert done.returncode == 0, done.stderr
+    killed = tmp_path / "killed"
+    rng = random.Random(os.getpid())
+    for _ in range(KILLS):
+        run = subprocess.Popen(
+            [*COMMAND, *arguments(killed)], env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        begun = journal_size(killed)
+        while run.poll() is None and journal_size(killed) == begun:
+            time.sleep(0.02)
+        time.sleep(rng.uniform(0.0, 1.5))
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    done = evalnoise(*arguments(killed))
+    assert done.returncode == 0, done.stderr
+    assert differences(calm, killed) == []
+    assert set(sealing(killed).values()) == {1}
+    assert set(journal_records(killed, "answered").values()) == {1}
+    assert journal_records(killed, "answered").keys() == journal_records(calm, "answered").keys()
+
+
+def journal_size(store: Path) -> int:
+    return sum(path.stat().st_size for path in store.glob("studies/*/*/journal/*.jsonl"))

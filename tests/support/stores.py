@@ -1,0 +1,40 @@
+"""Comparing two stores of one protocol: the same bytes where nothing is measured, the same stable columns elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from evalnoise.store.store import Store, StudyStore
+from schemas.tables import CALLS, ESTIMATES, EXECUTIONS, GENERATIONS, OUTCOMES, TASKS, VERDICTS, Table
+
+SAME_BYTES = (TASKS, GENERATIONS, OUTCOMES, ESTIMATES)
+SAME_ROWS = (CALLS, EXECUTIONS, VERDICTS)
+
+
+def only_study(root: Path) -> StudyStore:
+    """The store's one protocol."""
+    (study,) = Store.open(root, create=False).studies()
+    return study
+
+
+def file_digests(study: StudyStore, table: Table) -> dict[str, str]:
+    """SHA-256 of every sealed file of a table as it lies on disk, by path."""
+    return {file.path: hashlib.sha256((study.path / file.path).read_bytes()).hexdigest() for file in study.files(table)}
+
+
+def stable_rows(study: StudyStore, table: Table) -> list[dict[str, Any]]:
+    """The rows without the columns marked `measured`, with their partition keys, in order."""
+    names = (*table.partition, *table.stable_columns)
+    rows = [{name: row[name] for name in names} for row in study.read(table).to_pylist()]
+    return sorted(rows, key=repr)
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """What differs between the only protocols of two stores; empty if they are the same study."""
+    a, b = only_study(one), only_study(other)
+    found = [f"bytes of {table.name}" for table in SAME_BYTES if file_digests(a, table) != file_digests(b, table)]
+    found += [f"rows of {table.name}" for table in SAME_ROWS if stable_rows(a, table) != stable_rows(b, table)]
+    found += [f"no {table.name}" for table in (*SAME_BYTES, *SAME_ROWS) if not a.files(table)]
+    return found
