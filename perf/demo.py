@@ -24,7 +24,8 @@ def main() -> int:
         )
         print(evalnoise("sql", query, "--store", store))
         again, second = run(["run", "studies/starter.yaml", "--store", store])
-        print(f"XX")
+        ratio = second.wall_seconds / cost.wall_seconds
+        print(f"first run {cost.wall_seconds:.0f} s, second run {second.wall_seconds:.0f} s (ratio {ratio:.2f})")
         print("second run:", again.stderr.strip().splitlines()[-1])
         return again.returncode
 
