@@ -1,0 +1,106 @@
+"""What a checker is, and what every checker needs: reading a run's lines and naming how a process ended."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from typing import Any, Protocol
+
+from schemas.records import Reason, Reference, Task
+from verifiers.compare import cut
+from verifiers.jobs import Ended, Job, Judgement, Line, Run
+
+DETAIL = 300
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
+
+
+class Checker(Protocol):
+    """Turns a task and a candidate into a job, and the job's run into a judgement. The expected values stay on the host."""
+
+    cpu_seconds: float | None
+    """A CPU limit of the rule's own, instead of the study's; None: the study's."""
+
+    def reference_job(self, task: Task, inputs: tuple[str, ...], cpu_seconds: float) -> Job:
+        """The job whose outputs become the reference."""
+
+    def reference_outputs(self, run: Run, inputs: int) -> Judgement:
+        """The reference's outputs, or why there are none."""
+
+    def job(self, task: Task, reference: Reference, candidate: str, cpu_seconds: float) -> Job:
+        """The candidate's job."""
+
+    def judge(self, task: Task, reference: Reference, run: Run) -> Judgement:
+        """What the run says of the candidate, limits on CPU aside."""
+
+    def canonical(self, task: Task) -> str:
+        """The candidate that must pass."""
+
+
+def stopped(run: Run) -> Judgement | None:
+    """Why the process did not come to its own end; None when it did."""
+    if run.oom or run.ended is Ended.OOM:
+        return Judgement(Reason.OOM, "out of memory")
+    if run.ended is Ended.SIGNALLED:
+        if run.status == signal.SIGXCPU and run.cpu_seconds >= 1.5 * run.cpu_limit_seconds:
+            return Judgement(Reason.CPU_LIMIT)
+        return Judgement(Reason.SIGNAL, _signal_name(run.status))
+    reasons = {
+        Ended.CPU: Reason.CPU_LIMIT,
+        Ended.WALL: Reason.WALL_LIMIT,
+        Ended.IDLE: Reason.IDLE,
+        Ended.OVERFLOW: Reason.OUTPUT_LIMIT,
+    }
+    return Judgement(reasons[run.ended]) if run.ended in reasons else None
+
+
+def incomplete(run: Run) -> Judgement:
+    """Why a run whose lines prove nothing wrong is not complete."""
+    return stopped(run) or Judgement(Reason.EARLY_EXIT, f"exit code {run.status} before the end")
+
+
+def failure(letter: str, body: str, place: str = "") -> Judgement | None:
+    """What a line says against the candidate; None for lines that say nothing against it."""
+    if letter == Line.EXIT:
+        return Judgement(Reason.EARLY_EXIT, f"{place}SystemExit")
+    if letter == Line.MISSING:
+        return Judgement(Reason.MISSING_ENTRY_POINT)
+    if letter in (Line.EXCEPTION, Line.SYNTAX, Line.UNENCODABLE, Line.TOO_LARGE):
+        return _described(letter, body, place)
+    if letter in (Line.OUTPUT, Line.OK, Line.NO_OPERAND, Line.DONE):
+        return None
+    return Judgement(Reason.PROTOCOL_ERROR, f"{place}a line that the supervisor's child never writes")
+
+
+def _described(letter: str, body: str, place: str) -> Judgement:
+    try:
+        facts: Any = json.loads(body)
+        if letter in (Line.UNENCODABLE, Line.TOO_LARGE):
+            reason = Reason.UNENCODABLE if letter == Line.UNENCODABLE else Reason.OUTPUT_LIMIT
+            return Judgement(reason, tidy(f"{place}{facts}"))
+        name, message, line = str(facts["type"]), str(facts["message"]), int(facts["line"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return Judgement(Reason.PROTOCOL_ERROR, f"{place}a malformed line")
+    reason = Reason.SYNTAX_ERROR if letter == Line.SYNTAX else Reason.OOM if name == "MemoryError" else Reason.EXCEPTION
+    where = f" (line {line})" if line else ""
+    return Judgement(reason, tidy(f"{place}{name}: {message}{where}"))
+
+
+def exception_name(body: str) -> str:
+    """Type of the exception that a line reports; empty when the line is malformed."""
+    try:
+        return str(json.loads(body)["type"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ""
+
+
+def tidy(text: str) -> str:
+    """A detail that is the same in every run: no addresses, no surrogates, cut."""
+    return cut(_ADDRESS.sub("0x…", text), DETAIL)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,183 @@
+"""What goes into a sandbox and what comes back: jobs, their limits, runs, and the lines that a candidate's process wrote."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from schemas.records import Reason
+
+OUTPUT_BYTES = 65_536
+TOTAL_BYTES = 16 * 2**20
+
+
+class Mode(StrEnum):
+    """What the candidate's process is to do."""
+
+    CALLS = "calls"
+    """Run a program, then call its entry point on each input."""
+    EXPRESSION = "expression"
+    """Run a program, then evaluate one expression."""
+    PUBLISHED = "published"
+    """Run a program and CRUXEval's assert statement, twice."""
+
+
+class Ended(StrEnum):
+    """How the candidate's process came to its end."""
+
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    CPU = "cpu"
+    WALL = "wall"
+    IDLE = "idle"
+    OVERFLOW = "overflow"
+    OOM = "oom"
+    """The whole container ran out of memory; there is no more to know."""
+
+
+class Line(StrEnum):
+    """First character of a line that the candidate's process wrote. Hostile code can write any of them."""
+
+    OUTPUT = "o"
+    EXCEPTION = "x"
+    UNENCODABLE = "u"
+    TOO_LARGE = "l"
+    SYNTAX = "s"
+    MISSING = "m"
+    EXIT = "q"
+    NO_OPERAND = "n"
+    OK = "k"
+    DONE = "."
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one job. CPU gives the verdict; the kernel stops the job at twice that, so that border cases are measured."""
+
+    cpu_seconds: float
+    output_bytes: int = OUTPUT_BYTES
+    """Bytes of one encoded output at most."""
+    total_bytes: int = TOTAL_BYTES
+    """Bytes that the candidate's process may return in all."""
+    memory_bytes: int = 0
+    """Used where no cgroup bounds memory; 0: none."""
+
+    @property
+    def wall_seconds(self) -> float:
+        """Safety net: six times the CPU limit."""
+        return 6 * self.cpu_seconds
+
+    @property
+    def idle_seconds(self) -> float:
+        """A job that used no CPU for so long is stopped."""
+        return min(max(self.cpu_seconds, 3.0), 10.0)
+
+    def frame(self) -> dict[str, Any]:
+        """The limits as the supervisor reads them."""
+        return {
+            "cpu": 2 * self.cpu_seconds,
+            "cpu_whole": math.ceil(2 * self.cpu_seconds),
+            "wall": self.wall_seconds,
+            "idle": self.idle_seconds,
+            "output": self.output_bytes,
+            "total": self.total_bytes,
+            "memory": self.memory_bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One candidate's work in a sandbox. Holds no expected value."""
+
+    mode: Mode
+    source: str
+    """Mode ``calls``: the candidate's whole program; otherwise the task's code."""
+    limits: Limits
+    entry_point: str = ""
+    """Mode ``calls``: the function to call. Mode ``expression``: a name that the expression cannot use, or empty."""
+    inputs: tuple[str, ...] = ()
+    """Mode ``calls``: wire-encoded lists of positional arguments."""
+    answer: str = ""
+    """The other modes: the candidate."""
+    preamble_lines: int = 0
+    """Lines of `source` before the candidate's own, subtracted from the lines in messages."""
+    stop_at_exception: bool = True
+    """Mode ``calls``: the first exception ends the job; false where the reference raises too."""
+
+    def frame(self) -> bytes:
+        """The job as the supervisor reads it."""
+        body = {
+            "mode": self.mode.value,
+            "source": self.source,
+            "entry_point": self.entry_point,
+            "inputs": self.inputs,
+            "answer": self.answer,
+            "preamble": self.preamble_lines,
+            "stop": self.stop_at_exception,
+            "limits": self.limits.frame(),
+        }
+        return json.dumps(body).encode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of a job, as the supervisor saw it. The body was written by the candidate's process: trust none of it."""
+
+    ended: Ended
+    status: int
+    """Exit code, or the signal's number."""
+    body: bytes
+    cpu_seconds: float
+    """Of the whole process tree."""
+    wall_seconds: float
+    peak_bytes: int
+    oom: bool
+    """The kernel killed a process of the sandbox for memory."""
+    cpu_limit_seconds: float
+    load: float = 0.0
+    container: str = ""
+    leftovers: tuple[str, ...] = ()
+    """What the candidate left behind after it was wiped: a reason to discard the sandbox."""
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Pairs of first character and rest. The last line counts only if it is whole."""
+        for raw in self.body.split(b"\n")[:-1]:
+            text = raw.decode("ascii", "replace")
+            yield text[:1], text[1:]
+
+    def summary(self, reason: Reason) -> Mapping[str, object]:
+        """What `Check.rechecks` keeps of a run that did not settle the verdict."""
+        return {
+            "reason": reason.value,
+            "wall_seconds": self.wall_seconds,
+            "cpu_seconds": self.cpu_seconds,
+            "load": self.load,
+            "container": self.container,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An attempt to run a job that failed for reasons outside the candidate."""
+
+    detail: str
+    container: str = ""
+    load: float = 0.0
+
+    def summary(self) -> Mapping[str, object]:
+        """What `Check.rechecks` keeps of it."""
+        return {"reason": Reason.INFRASTRUCTURE.value, "detail": self.detail, "load": self.load, "container": self.container}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a checker makes of a run."""
+
+    reason: Reason
+    detail: str = ""
+    outputs: tuple[str, ...] = field(default=())
+    """Wire-encoded results, where the run is complete."""

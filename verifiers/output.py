@@ -1,0 +1,134 @@
+"""Checkers for predicted outputs: `expression`, exactly one expression, and `published`, CRUXEval's own assert statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from schemas.records import Reason, Reference, Task
+from schemas.values import TooLargeError, UnencodableError, decode
+from verifiers.checkers import exception_name, failure, incomplete, stopped, tidy
+from verifiers.compare import equal, same, show
+from verifiers.jobs import OUTPUT_BYTES, Job, Judgement, Limits, Line, Mode, Run
+
+_TOTAL_BYTES = 2 * OUTPUT_BYTES
+_PUBLISHED_SECONDS = 3.0
+
+
+class Expression:
+    """The answer is one expression, evaluated where the task's function is out of reach, of the expected type and value."""
+
+    cpu_seconds: float | None = None
+    mode = Mode.EXPRESSION
+    passes = 1
+
+    def canonical(self, task: Task) -> str:
+        """The expected output as source text."""
+        return task.reference
+
+    def reference_job(self, task: Task, inputs: tuple[str, ...], cpu_seconds: float) -> Job:
+        """The expected output, evaluated in the sandbox: a data file's text is not run on the host."""
+        del inputs
+        return _job(Mode.EXPRESSION, task, task.reference, cpu_seconds)
+
+    def reference_outputs(self, run: Run, inputs: int) -> Judgement:
+        """Its value."""
+        del inputs
+        return _one_value(run, lambda value: Judgement(Reason.PASS, outputs=(value,)))
+
+    def job(self, task: Task, reference: Reference, candidate: str, cpu_seconds: float) -> Job:
+        """The answer's evaluation."""
+        del reference
+        return _job(self.mode, task, candidate, cpu_seconds * self.passes)
+
+    def judge(self, task: Task, reference: Reference, run: Run) -> Judgement:
+        """The answer's value against the expected one."""
+        if run.oom:
+            return incomplete(run)
+        (expected,) = reference.outputs
+        return _one_value(run, lambda found: _compared(expected, found, task.atol))
+
+
+class Published(Expression):
+    """The rule behind CRUXEval's published verdicts. It can be forged (`0 or True`); use it to reproduce them."""
+
+    cpu_seconds = _PUBLISHED_SECONDS
+    mode = Mode.PUBLISHED
+    passes = 2
+
+    def judge(self, task: Task, reference: Reference, run: Run) -> Judgement:
+        """The statement ends in one way if the comparison is true, in another if not; the host says which it was."""
+        del task
+        if run.oom:
+            return incomplete(run)
+        (expected,) = reference.outputs
+        operand: tuple[str, str] | None = None
+        endings: list[tuple[str, str]] = []
+        for letter, body in run.lines():
+            if letter == Line.DONE and len(endings) == self.passes:
+                return stopped(run) or _published(expected, operand, endings)
+            if letter == Line.SYNTAX:
+                return failure(letter, body) or incomplete(run)
+            if letter in _OPERANDS and operand is None:
+                operand = letter, body
+            elif letter in _ENDINGS and len(endings) < self.passes:
+                endings.append((letter, body))
+            elif letter != Line.NO_OPERAND:
+                return Judgement(Reason.PROTOCOL_ERROR, "unexpected lines")
+        return incomplete(run)
+
+
+_OPERANDS = frozenset({Line.OUTPUT, Line.UNENCODABLE, Line.TOO_LARGE, Line.NO_OPERAND})
+_ENDINGS = frozenset({Line.OK, Line.EXCEPTION, Line.EXIT})
+
+
+def _job(mode: Mode, task: Task, answer: str, cpu_seconds: float) -> Job:
+    limits = Limits(cpu_seconds, total_bytes=_TOTAL_BYTES)
+    return Job(mode, task.code, limits, entry_point=task.entry_point, answer=answer)
+
+
+def _one_value(run: Run, judge: Callable[[str], Judgement]) -> Judgement:
+    """The judgement of a run that ends with one value."""
+    value = None
+    for letter, body in run.lines():
+        wrong = failure(letter, body)
+        if wrong is not None:
+            return wrong
+        if letter == Line.OUTPUT and value is None:
+            value = body
+        elif letter == Line.DONE and value is not None:
+            return stopped(run) or judge(value)
+        else:
+            return Judgement(Reason.PROTOCOL_ERROR, "unexpected lines")
+    return incomplete(run)
+
+
+def _compared(expected: str, found: str, atol: float) -> Judgement:
+    if found == expected:
+        return Judgement(Reason.PASS)
+    try:
+        value = decode(found)
+    except (UnencodableError, TooLargeError):
+        return Judgement(Reason.PROTOCOL_ERROR, "a value that cannot be decoded")
+    if same(decode(expected), value, atol):
+        return Judgement(Reason.PASS)
+    return Judgement(Reason.MISMATCH, tidy(f"expected {show(expected)}, found {show(found)}"))
+
+
+def _published(expected: str, operand: tuple[str, str] | None, endings: list[tuple[str, str]]) -> Judgement:
+    """An operand that cannot be encoded is not equal to any literal."""
+    found = "nothing that was compared"
+    is_equal = False
+    if operand is not None and operand[0] == Line.OUTPUT:
+        found = show(operand[1])
+        try:
+            is_equal = equal(decode(expected), decode(operand[1]))
+        except (UnencodableError, TooLargeError):
+            return Judgement(Reason.PROTOCOL_ERROR, "a value that cannot be decoded")
+    elif operand is not None and operand[0] != Line.NO_OPERAND:
+        found = "a value that cannot be encoded"
+    letter, body = endings[0 if is_equal else 1]
+    if letter == Line.OK:
+        return Judgement(Reason.PASS)
+    if letter == Line.EXCEPTION and exception_name(body) == "AssertionError":
+        return Judgement(Reason.MISMATCH, tidy(f"expected {show(expected)}, found {found}"))
+    return failure(letter, body) or Judgement(Reason.PROTOCOL_ERROR, "unexpected lines")

@@ -1,0 +1,109 @@
+"""Talks to a supervisor in frames: what containers and plain processes have in common."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from verifiers.jobs import Ended, Job, Run
+
+_MAX_FRAME = 64 * 2**20
+GRACE_SECONDS = 30.0
+"""Beyond a job's wall limit: for killing, wiping and the way back."""
+
+
+class SandboxError(Exception):
+    """A sandbox failed for reasons outside the candidate. Never a verdict."""
+
+    def __init__(self, detail: str, *, container: str = "") -> None:
+        self.detail = detail
+        self.container = container
+        super().__init__(detail)
+
+
+class Sandbox(Protocol):
+    """Runs jobs one after another. Raises SandboxError when it cannot; it is of no use after that."""
+
+    name: str
+
+    def run(self, job: Job) -> Run:
+        """Run one job."""
+
+    def abort(self) -> None:
+        """From another thread: make `run` fail at once. Never raises."""
+
+    def close(self) -> None:
+        """Remove whatever there is of it. Never raises."""
+
+
+class Channel(Protocol):
+    """Bytes to and from a supervisor. Both methods raise SandboxError at the deadline or when the other side is gone."""
+
+    def send(self, data: bytes, deadline: float) -> None:
+        """Send all of it."""
+
+    def receive(self, deadline: float) -> bytes:
+        """Some bytes, at least one."""
+
+
+class Conversation:
+    """The host's side of the supervisor's protocol over a channel."""
+
+    def __init__(self, channel: Channel, name: str) -> None:
+        self._channel = channel
+        self._name = name
+        self._buffer = bytearray()
+
+    def greet(self, seconds: float) -> str:
+        """Wait until the supervisor is ready; the version of its Python."""
+        header, _ = self._frame(time.monotonic() + seconds)
+        if header.get("ready") is not True:
+            raise SandboxError("the supervisor did not greet", container=self._name)
+        return str(header.get("python"))
+
+    def run(self, job: Job) -> Run:
+        """Send a job, wait for its end."""
+        deadline = time.monotonic() + job.limits.wall_seconds + GRACE_SECONDS
+        frame = job.frame()
+        self._channel.send(struct.pack(">I", len(frame)) + frame, deadline)
+        header, body = self._frame(deadline)
+        if not body.startswith(b"+\n"):
+            detail = body[1:200].decode("ascii", "replace").strip() or "the candidate's process did not start"
+            raise SandboxError(detail, container=self._name)
+        return _run(header, body[2:], job, self._name)
+
+    def _frame(self, deadline: float) -> tuple[dict[str, Any], bytes]:
+        size, header_size = struct.unpack(">II", self._take(8, deadline))
+        if not 4 + header_size <= size <= _MAX_FRAME:
+            raise SandboxError("the supervisor sent a malformed frame", container=self._name)
+        header = json.loads(self._take(header_size, deadline))
+        if "fault" in header:
+            raise SandboxError(f"the supervisor failed: {header['fault']}", container=self._name)
+        return header, self._take(size - 4 - header_size, deadline)
+
+    def _take(self, size: int, deadline: float) -> bytes:
+        while len(self._buffer) < size:
+            self._buffer += self._channel.receive(deadline)
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return data
+
+
+def _run(header: Mapping[str, Any], body: bytes, job: Job, name: str) -> Run:
+    return Run(
+        ended=Ended(header["ended"]),
+        status=int(header["status"]),
+        body=body,
+        cpu_seconds=float(header["cpu"]),
+        wall_seconds=float(header["wall"]),
+        peak_bytes=int(header["peak"]),
+        oom=bool(header["oom"]),
+        cpu_limit_seconds=job.limits.cpu_seconds,
+        load=os.getloadavg()[0],
+        container=name,
+        leftovers=tuple(header["leftovers"]),
+    )

@@ -1,0 +1,104 @@
+"""The container engine: whether it answers, and the removal of containers whose owner died."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from functools import cache
+from pathlib import Path
+
+import docker
+import requests
+from docker import DockerClient
+from docker.errors import DockerException
+
+LABEL = "evalnoise"
+_OWNER = "evalnoise.owner"
+_SECONDS = 60
+
+ENGINE_ERRORS = (DockerException, requests.RequestException, OSError)
+"""What docker-py raises when the engine is slow, gone or refuses."""
+
+
+def connect(seconds: int = _SECONDS) -> DockerClient:
+    """A client of the engine that the environment names. Raises one of ENGINE_ERRORS."""
+    return docker.from_env(timeout=seconds)
+
+
+def engine_answers(seconds: int = 5) -> str | None:
+    """None when a container engine answers, else what is wrong, in a few words."""
+    try:
+        client = connect(seconds)
+        try:
+            client.ping()
+        finally:
+            client.close()
+    except ENGINE_ERRORS as error:
+        return f"no container engine answers ({str(error)[:200]})"
+    return None
+
+
+def labels() -> dict[str, str]:
+    """Labels of our containers: whose they are, so that nobody removes those of a live owner."""
+    return {LABEL: "1", _OWNER: f"{_home()}/{os.getpid()}/{_started(os.getpid())}"}
+
+
+def remove_leftovers(client: DockerClient | None = None) -> int:
+    """Remove containers of owners that are gone, and say how many. An engine that does not answer has none to remove."""
+    removed = 0
+    with contextlib.suppress(*ENGINE_ERRORS):
+        own = client or connect()
+        for container in own.containers.list(all=True, filters={"label": f"{LABEL}=1"}, ignore_removed=True):
+            if _is_orphan(container.labels.get(_OWNER, ""), container.status):
+                with contextlib.suppress(*ENGINE_ERRORS):
+                    container.remove(force=True, v=True)
+                    removed += 1
+        if client is None:
+            own.close()
+    return removed
+
+
+def remove(client: DockerClient, container_id: str) -> None:
+    """Remove a container, whatever its state. Raises nothing: what cannot be removed now is removed at the next start."""
+    with contextlib.suppress(*ENGINE_ERRORS):
+        client.api.remove_container(container_id, force=True, v=True)
+
+
+def _is_orphan(owner: str, status: str) -> bool:
+    """Whether the owner is known to be dead. Of another machine's or namespace's owner we know only that its containers ended."""
+    home, _, rest = owner.partition("/")
+    pid, _, started = rest.partition("/")
+    if home != _home():
+        return status in {"exited", "dead"}
+    return not pid.isdigit() or _started(int(pid)) != started
+
+
+@cache
+def _home() -> str:
+    """This boot of this machine, and this namespace of process ids."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}.{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return os.uname().nodename
+
+
+def _started(pid: int) -> str:
+    """When the process started, in ticks since boot; ids are used again, start times are not. Empty: no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[19]
+    except FileNotFoundError:
+        return "" if Path("/proc/self/stat").exists() else _alive(pid)
+    except (OSError, IndexError):
+        return ""
+
+
+def _alive(pid: int) -> str:
+    """Where there is no /proc: the same word for every live process."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        return "live"
+    return "live"

@@ -1,0 +1,62 @@
+"""Settles verdicts near a time limit: CPU gives the verdict, and what looks slow is run again, alone, before it counts.
+
+CPU time only ever inflates under load, so the smallest of up to five runs is the closest to the truth. One run at or under the
+limit settles the matter. A wall limit or an idle process may be the machine's fault, so it must happen again to count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from schemas.records import Reason
+from verifiers.jobs import Ended, Job, Judgement, Run
+from verifiers.sandbox.pool import Lane
+
+CPU_RUNS = 5
+STALL_RUNS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The run that counts, what it says, and every run and fault before it."""
+
+    run: Run
+    judgement: Judgement
+    rechecks: tuple[dict[str, object], ...]
+
+
+def settle(lane: Lane, job: Job, judge: Callable[[Run], Judgement]) -> Settled:
+    """Run a job until its verdict does not hang on the machine's load. Raises UnavailableError."""
+    run, faults = lane.run(job)
+    history = [dict(fault.summary()) for fault in faults]
+    runs = [(run, _with_limit(run, judge(run)))]
+    while _is_open(runs):
+        run, faults = lane.run_alone(job)
+        history.extend(dict(fault.summary()) for fault in faults)
+        runs.append((run, _with_limit(run, judge(run))))
+    kept = min(runs, key=lambda pair: (_is_slow(pair[1]), pair[0].cpu_seconds))
+    history.extend(dict(run.summary(judgement.reason)) for run, judgement in runs if run is not kept[0])
+    return Settled(*kept, tuple(history))
+
+
+def _with_limit(run: Run, judgement: Judgement) -> Judgement:
+    """A right answer that took more CPU than the limit is over the limit; a wrong one is wrong at any speed."""
+    if judgement.reason in (Reason.PASS, Reason.CPU_LIMIT):
+        over = judgement.reason is Reason.CPU_LIMIT or run.cpu_seconds > run.cpu_limit_seconds
+        return Judgement(Reason.CPU_LIMIT, "over the CPU limit") if over else judgement
+    return judgement
+
+
+def _is_slow(judgement: Judgement) -> bool:
+    return judgement.reason in (Reason.CPU_LIMIT, Reason.WALL_LIMIT, Reason.IDLE)
+
+
+def _is_open(runs: list[tuple[Run, Judgement]]) -> bool:
+    """Whether the verdict may still change."""
+    if not all(_is_slow(judgement) for _, judgement in runs):
+        return False
+    if any(run.ended is Ended.CPU or run.ended is Ended.SIGNALLED for run, _ in runs):
+        return False  # stopped at twice the limit: load does not double CPU time
+    stalls = sum(judgement.reason is not Reason.CPU_LIMIT for _, judgement in runs)
+    return stalls < STALL_RUNS and len(runs) < CPU_RUNS

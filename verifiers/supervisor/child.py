@@ -1,0 +1,194 @@
+"""Runs one candidate inside its own process and writes what came of it, line by line, to a pipe. Standard library alone.
+
+Nothing here is secret or trusted once the candidate's code has begun: whoever reads the pipe takes values from it and
+compares them elsewhere. Each line is a letter and a text in ASCII; `verifiers.jobs.Line` says which letters there are.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import random
+import sys
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from schemas.values import TooLargeError, UnencodableError, decode, encode
+
+_FILE = "<candidate>"
+_MESSAGE = 200
+_OPERAND = "_evalnoise_operand"
+
+
+class _Report:
+    """Writes lines at once, so that what was learnt before a crash is not lost."""
+
+    def __init__(self, pipe: int, cap: int, preamble: int) -> None:
+        self._pipe = pipe
+        self._cap = cap
+        self._preamble = preamble
+
+    def line(self, letter: str, text: str = "") -> None:
+        data = f"{letter}{text}\n".encode("ascii")
+        while data:
+            data = data[os.write(self._pipe, data) :]
+
+    def output(self, value: object) -> bool:
+        """Whether the value could be sent."""
+        try:
+            text = encode(value, max_bytes=self._cap)
+        except TooLargeError as error:
+            self.line("l", json.dumps(str(error)))
+        except (UnencodableError, RecursionError) as error:
+            self.line("u", json.dumps(str(error)))
+        else:
+            self.line("o", text)
+            return True
+        return False
+
+    def exception(self, error: BaseException) -> None:
+        if isinstance(error, SystemExit):
+            self.line("q")
+            return
+        kind = type(error)
+        name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        try:
+            message = str(error)
+        except BaseException:
+            message = ""
+        self.line("x", json.dumps({"type": name[:_MESSAGE], "message": message[:_MESSAGE], "line": self._where(error)}))
+
+    def _where(self, error: BaseException) -> int:
+        """The last line of the candidate that the exception passed through; 0 where there is none."""
+        found = 0
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == _FILE:
+                found = trace.tb_lineno
+            trace = trace.tb_next
+        return max(found - self._preamble, 0)
+
+    def syntax(self, error: BaseException) -> None:
+        line = getattr(error, "lineno", None) or 0
+        message = str(getattr(error, "msg", None) or error)
+        body = {"type": type(error).__name__, "message": message[:_MESSAGE], "line": max(line - self._preamble, 0)}
+        self.line("s", json.dumps(body))
+
+
+def run(job: Mapping[str, Any], pipe: int) -> None:
+    """Run the job and write its lines. Returns when the candidate is done; its threads may still run."""
+    for name in [name for name in sys.modules if name.split(".", 1)[0] in {"schemas", "verifiers"}]:
+        del sys.modules[name]  # the candidate's imports should find what a plain Python has
+    random.seed(0)
+    report = _Report(pipe, job["limits"]["output"], job["preamble"])
+    _MODES[job["mode"]](job, report)
+    report.line(".")
+
+
+def _compile(source: str, report: _Report) -> types.CodeType | None:
+    try:
+        return compile(source, _FILE, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, OverflowError, MemoryError, RecursionError) as error:
+        report.syntax(error)
+        return None
+
+
+def _module(code: types.CodeType, report: _Report) -> dict[str, Any] | None:
+    """The namespace after running the code; None where that raised, which is reported."""
+    module = types.ModuleType("candidate")
+    sys.modules["candidate"] = module
+    try:
+        exec(code, module.__dict__)
+    except BaseException as error:
+        report.exception(error)
+        return None
+    return module.__dict__
+
+
+def _calls(job: Mapping[str, Any], report: _Report) -> None:
+    code = _compile(job["source"], report)
+    namespace = _module(code, report) if code else None
+    if namespace is None:
+        return
+    entry_point = namespace.get(job["entry_point"])
+    if not callable(entry_point):
+        report.line("m")
+        return
+    for text in job["inputs"]:
+        arguments: Any = decode(text, max_bytes=len(text))
+        try:
+            value = entry_point(*arguments)
+        except BaseException as error:
+            report.exception(error)
+            if job["stop"] or isinstance(error, SystemExit):
+                return
+        else:
+            if not report.output(value):
+                return
+
+
+def _expression(job: Mapping[str, Any], report: _Report) -> None:
+    try:
+        tree = ast.parse(job["answer"].strip(), _FILE, "eval")
+        answer = compile(tree, _FILE, "eval", dont_inherit=True)
+    except (SyntaxError, ValueError, OverflowError, MemoryError, RecursionError) as error:
+        report.syntax(error)
+        return
+    code = _compile(job["source"], report)
+    namespace = _module(code, report) if code else None
+    if namespace is None:
+        return
+    namespace.pop(job["entry_point"], None)
+    try:
+        value = eval(answer, namespace)  # noqa: S307 - running the candidate is the purpose; the sandbox is around it
+    except BaseException as error:
+        report.exception(error)
+    else:
+        report.output(value)
+
+
+class _Operand:
+    """Stands where CRUXEval's rule has the expected output: notes what it is compared with, and answers as told."""
+
+    __hash__ = None  # type: ignore[assignment]  # like the lists and dicts that it stands for
+
+    def __init__(self, report: _Report | None, *, answer: bool) -> None:
+        self._report = report
+        self._answer = answer
+
+    def __eq__(self, other: object) -> bool:
+        report, self._report = self._report, None
+        if report is not None:
+            report.output(other)
+        return self._answer
+
+    @property
+    def compared(self) -> bool:
+        return self._report is None
+
+
+def _published(job: Mapping[str, Any], report: _Report) -> None:
+    code = _compile(f"{job['source']}\nassert {_OPERAND} == {job['answer']}", report)
+    if code is None:
+        return
+    for answer in (True, False):
+        operand = _Operand(report if answer else None, answer=answer)
+        try:
+            exec(code, {_OPERAND: operand})
+        except BaseException as error:
+            if not operand.compared:
+                report.line("n")
+            report.exception(error)
+        else:
+            if not operand.compared:
+                report.line("n")
+            report.line("k")
+
+
+_MODES: dict[str, Callable[[Mapping[str, Any], _Report], None]] = {
+    "calls": _calls,
+    "expression": _expression,
+    "published": _published,
+}
