@@ -1,0 +1,21 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DEFAULT_STORE = Path("evalnoise-store")
+
+StoreOption = Annotated[Path, typer.Option("--store", envvar="EVALNOISE_STORE", help="Folder that holds results.", metavar="DIR")]
+
+
+def misuse(message: str) -> typer.Exit:
+    """Print what is wrong with the command, and give the exception to raise for it: exit code 2."""
+    from flows.cli_errors import printable
+    from schemas.errors import ExitCode
+
+    typer.secho(f"error: {printable(message)}", fg=typer.colors.RED, err=True)
+    return typer.Exit(ExitCode.USAGE)

@@ -1,0 +1,116 @@
+"""The commands that read a store or only compute: `sql`, `status`, `show`, `budget`, `catalog`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
+
+_FORMATS = "table, csv or json"
+
+
+def sql(
+    query: Annotated[str, typer.Argument(help="A DuckDB query; the views are in docs/reference/views.md.", metavar="QUERY")],
+    store: StoreOption = DEFAULT_STORE,
+    form: Annotated[str, typer.Option("--format", help=f"How rows are written: {_FORMATS}.", metavar="FORMAT")] = "table",
+) -> None:
+    """Run a DuckDB query over the store's views, read-only. NULL is an empty field in CSV."""
+    from flows.sql_view import Format, write_rows
+
+    if form not in set(Format):
+        raise misuse(f"--format {form}: expected {_FORMATS}")
+    import duckdb
+
+    from evalnoise.store.catalog import connect
+
+    connection = connect(store)
+    try:
+        connection.execute("set timezone = 'UTC'")
+        if not connection.extract_statements(query):
+            raise misuse("expected a query, found nothing")
+        connection.execute(query)
+        if connection.description:
+            write_rows(connection, Format(form))
+    except duckdb.Error as error:
+        raise misuse(_sql_message(str(error))) from None
+    finally:
+        connection.close()
+
+
+def _sql_message(said: str) -> str:
+    if "read-only mode" not in said:
+        return said
+    return f"{said}\nThe catalog is read-only. To keep a result, redirect the output or use: copy (…) to 'file.parquet'"
+
+
+def status(
+    study: Annotated[str | None, typer.Argument(help="A study's name, or its file. Default: all.", metavar="[STUDY]")] = None,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Show how far each frozen protocol has come: sealed and missing shards, cost, and who is at work."""
+    from flows.status_view import print_status
+
+    print_status(store, study_name(study))
+
+
+def show(
+    task: Annotated[str, typer.Argument(help="The task's id, for instance HumanEval/0.", metavar="TASK")],
+    condition: Annotated[str | None, typer.Option("--condition", help="Only this condition.", metavar="C")] = None,
+    store: StoreOption = DEFAULT_STORE,
+    study: Annotated[str | None, typer.Option("--study", help="A study's name, or its file.", metavar="STUDY")] = None,
+) -> None:
+    """Show one task: its prompt, and candidates, outcomes and verdicts across replicates, side by side."""
+    from flows.show_data import find_task
+    from flows.show_view import print_task
+
+    print_task(find_task(store, task, study=study_name(study), condition=condition))
+
+
+def study_name(text: str | None) -> str | None:
+    """The name of a study that was given by name or by file."""
+    if text is None or not (text.endswith((".yaml", ".yml")) or "/" in text):
+        return text
+    from evalnoise.studyfile import load_study
+
+    return load_study(Path(text)).study
+
+
+def budget(
+    *,
+    w: Annotated[float, typer.Option("--w", help="Within-task variance of each arm.", metavar="W")],
+    tasks: Annotated[int, typer.Option("--tasks", help="Tasks in the benchmark.", metavar="N")],
+    delta: Annotated[float, typer.Option("--delta", help="Difference of scores to resolve.", metavar="D")],
+    alpha: Annotated[float, typer.Option("--alpha", help="Two-sided error level.")] = 0.05,
+    power: Annotated[float, typer.Option("--power", help="Power.")] = 0.8,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Say how many runs per arm resolve a difference of scores between two arms on the same tasks."""
+    import json
+
+    from evalnoise.stats.budget import rerun_budget
+
+    try:
+        runs = rerun_budget(w, w, tasks, delta, alpha=alpha, power=power)
+    except ValueError as error:
+        raise misuse(str(error).replace("w_a", "--w")) from None
+    if as_json:
+        facts = {"w": w, "tasks": tasks, "delta": delta, "alpha": alpha, "power": power}
+        method = "two-sided normal test of two independent arms of equal w"
+        typer.echo(json.dumps({"runs": runs, **facts, "method": method, "covers": "benchmark"}))
+        return
+    noun = "run" if runs == 1 else "runs"
+    typer.echo(f"{runs} {noun} per arm resolve a difference of {delta!r} on {tasks} tasks (alpha {alpha!r}, power {power!r}).")
+    typer.echo("It covers new runs of these tasks, not other tasks.")
+    if w == 0:
+        typer.echo("A w of 0 says that nothing varied in the runs that were seen; it does not prove that nothing can.")
+
+
+def catalog(store: StoreOption = DEFAULT_STORE) -> None:
+    """Rebuild the catalog of views, for instance after a store was moved."""
+    from evalnoise.store.catalog import build_catalog
+    from evalnoise.store.store import Store
+
+    typer.echo(str(build_catalog(Store.open(store, create=False).root)))

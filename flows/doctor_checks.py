@@ -1,0 +1,264 @@
+"""The checks of `evalnoise doctor`. Each looks at one thing, changes nothing, and gives findings with their remedies."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import metadata
+from pathlib import Path
+
+import docker
+from docker.errors import DockerException
+
+from evalnoise.benchmarks.load import load_benchmark
+from evalnoise.store.store import Store
+from evalnoise.studyfile import load_study
+from flows.server import ServerState, server_status
+from flows.status_view import at_work
+from schemas.errors import EvalnoiseError, ExitCode
+from schemas.study import AnthropicProvider, OpenAIProvider, RecordingProvider, Stack, Study
+
+_GIB = 1 << 30
+_LOW_BYTES = 5 * _GIB
+_TOO_LOW_BYTES = _GIB // 4
+_ENGINE_SECONDS = 5
+
+
+class Level(StrEnum):
+    """How bad a finding is."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the doctor's."""
+
+    level: Level
+    subject: str
+    text: str
+    remedy: str = ""
+    exit_code: ExitCode = ExitCode.OK
+    """For a failure: what the doctor exits with if it is the first."""
+
+
+def examine(study_file: Path | None, store: Path, overrides: Sequence[str] = ()) -> Iterator[Finding]:
+    """All checks in order; those of the study's own needs only when one is given and valid."""
+    yield from check_python()
+    study, findings = check_study(study_file, overrides)
+    yield from findings
+    yield from check_engine(study)
+    yield from check_server()
+    yield from check_keys(study)
+    yield from check_store(store, study)
+    if study:
+        yield from check_benchmark(study)
+        yield from check_recordings(study)
+
+
+def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Iterator[Finding]:
+    """The interpreter and the versions that results are recorded with."""
+    said = f"{platform.python_version()}, evalnoise {metadata.version('evalnoise')}, Prefect {metadata.version('prefect')}"
+    if version < (3, 11):
+        yield Finding(Level.FAIL, "Python", said, "Install evalnoise into Python 3.11 or newer.", ExitCode.USAGE)
+    else:
+        yield Finding(Level.OK, "Python", said)
+
+
+def check_study(study_file: Path | None, overrides: Sequence[str]) -> tuple[Study | None, list[Finding]]:
+    """The study, and whether its file is valid."""
+    if study_file is None:
+        return None, []
+    try:
+        study = load_study(study_file, overrides)
+    except EvalnoiseError as error:
+        return None, [_failed("study", error)]
+    return study, [Finding(Level.OK, "study", f"{study_file} is valid: {study.study}")]
+
+
+def _failed(subject: str, error: EvalnoiseError) -> Finding:
+    return Finding(
+        Level.FAIL, subject, f"{error.where}: expected {error.expected}, found {error.found}", error.remedy, error.exit_code
+    )
+
+
+def check_engine(study: Study | None) -> Iterator[Finding]:
+    """Whether a container engine answers, and whether its disk has room. Without one only some studies can run."""
+    try:
+        client = docker.from_env(timeout=_ENGINE_SECONDS)
+        try:
+            version = client.version()
+            root = client.info().get("DockerRootDir", "")
+        finally:
+            client.close()
+    except (DockerException, OSError) as error:
+        yield _no_engine(study, str(error))
+        return
+    yield Finding(Level.OK, "Docker engine", f"{version.get('Version')}, API {version.get('ApiVersion')}")
+    if root and Path(root).is_absolute():
+        yield _room("disk of the engine", Path(root))
+
+
+def _no_engine(study: Study | None, said: str) -> Finding:
+    remedy = "Start the engine (for instance: sudo systemctl start docker), or set DOCKER_HOST, and give this user access to it."
+    needing = [stack.name for stack in study.stacks if _needs_engine(study, stack)] if study else []
+    if needing:
+        text = f"none answers, and stack {', '.join(needing)} must not run without a sandbox ({said})"
+        return Finding(Level.FAIL, "Docker engine", text, remedy, ExitCode.EXECUTOR)
+    text = f"none answers; candidates run as processes, which are no sandbox ({said})"
+    return Finding(Level.WARN, "Docker engine", text, remedy)
+
+
+def _needs_engine(study: Study, stack: Stack) -> bool:
+    names = {study.provider(stack, condition).name for condition in study.conditions}
+    untrusted = names - {"oracle"} - set(stack.verifier.unsandboxed_providers)
+    return stack.verifier.executor == "docker" or bool(untrusted)
+
+
+def check_server() -> Iterator[Finding]:
+    """Which Prefect server a run would use."""
+    found = server_status()
+    if found.state is ServerState.UNREACHABLE:
+        remedy = "Start that server or correct PREFECT_API_URL; with an empty one evalnoise runs its own server."
+        yield Finding(Level.FAIL, "Prefect server", f"{found.api_url} does not answer: {found.detail}", remedy, ExitCode.SERVER)
+    elif found.state is ServerState.STOPPED:
+        yield Finding(Level.OK, "Prefect server", "none runs; the first run starts one in the background")
+    else:
+        yield Finding(Level.OK, "Prefect server", f"{found.api_url} answers ({found.detail})")
+
+
+def check_keys(study: Study | None) -> Iterator[Finding]:
+    """Whether the environment holds the keys. Their names are shown, never their values."""
+    if study is None:
+        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+            yield Finding(
+                Level.OK, "key", f"{name} is {'set' if os.environ.get(name) else 'not set; only its own provider needs it'}"
+            )
+        return
+    for name, users in sorted(_keys_of(study).items()):
+        if os.environ.get(name):
+            yield Finding(Level.OK, "key", f"{name} is set (for {', '.join(users)})")
+        else:
+            remedy = f"export {name}=… in the shell that runs evalnoise; never write a key into a study."
+            yield Finding(Level.FAIL, "key", f"{name} is not set, and {', '.join(users)} needs it", remedy, ExitCode.PROVIDER)
+
+
+def _keys_of(study: Study) -> dict[str, list[str]]:
+    """Names of the environment variables that hold keys, with who needs each."""
+    users: dict[str, dict[str, None]] = {}
+    specs = [(f"stack {s.name}", study.provider(s, c)) for s in study.stacks for c in study.conditions if c.kind != "replay"]
+    judges = [(f"judge {j.name}", j.provider) for j in (study.judge.conditions if study.judge else ())]
+    for user, spec in (*specs, *judges):
+        if isinstance(spec, OpenAIProvider | AnthropicProvider):
+            users.setdefault(spec.api_key_env, {})[user] = None
+    return {name: list(who) for name, who in users.items()}
+
+
+def check_store(store: Path, study: Study | None) -> Iterator[Finding]:
+    """Whether the store can be written, has room, and is free."""
+    if "://" in str(store) or (store.exists() and not store.is_dir()):
+        remedy = "Name a local folder with --store or EVALNOISE_STORE."
+        yield Finding(Level.FAIL, "store", f"{store} is no local folder", remedy, ExitCode.STORE)
+        return
+    folder = _nearest(store)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        remedy = "Give this user the right to write there, or name another folder with --store or EVALNOISE_STORE."
+        yield Finding(Level.FAIL, "store", f"{folder} cannot be written: {error.strerror}", remedy, ExitCode.STORE)
+        return
+    yield Finding(
+        Level.OK, "store", f"{store.absolute()} {'can be written' if store.is_dir() else 'will be made by the first run'}"
+    )
+    yield _room("disk of the store", folder)
+    if store.is_dir():
+        yield from _locks(store, study)
+
+
+def _locks(store: Path, study: Study | None) -> Iterator[Finding]:
+    try:
+        found = {one.study: one.path.parent for one in Store.open(store, create=False).studies()}
+    except EvalnoiseError as error:
+        yield _failed("store", error)
+        return
+    for name, folder in found.items():
+        holder = at_work(folder)
+        if holder is None or (study and study.study != name):
+            continue
+        text = f"study {name} is held by process {holder.pid} on {holder.host} since {holder.started}"
+        remedy = "Wait until it ends, or stop it there."
+        if holder.host != socket.gethostname():
+            remedy += " If that machine is gone, the lock went with it and the next run says so."
+        yield Finding(Level.WARN, "lock", text, remedy)
+
+
+def _nearest(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    path = path.absolute()
+    while not path.is_dir() and path.parent != path:
+        path = path.parent
+    return path
+
+
+def _room(subject: str, path: Path) -> Finding:
+    folder = _nearest(path)
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Finding(Level.WARN, subject, f"{folder} cannot be looked at: {error.strerror}", "Check its free space by hand.")
+    text = f"{free / _GIB:.1f} GiB free at {folder}"
+    if free < _TOO_LOW_BYTES:
+        return Finding(Level.FAIL, subject, text, "Free some space: a run would stop half-way.", ExitCode.STORE)
+    if free < _LOW_BYTES:
+        return Finding(Level.WARN, subject, text, "Free some space before a long run.")
+    return Finding(Level.OK, subject, text)
+
+
+def check_benchmark(study: Study) -> Iterator[Finding]:
+    """Whether the benchmark's file is there, whole, and the one that the study names."""
+    try:
+        found = load_benchmark(study.benchmark)
+    except EvalnoiseError as error:
+        yield _failed("benchmark", error)
+        return
+    files = ", ".join(f"{source.path} sha256 {source.sha256[:12]}" for source in found.sources) or f"sha256 {found.sha256[:12]}"
+    yield Finding(Level.OK, "benchmark", f"{found.name}, {len(found.tasks)} tasks ({files})")
+
+
+def check_recordings(study: Study) -> Iterator[Finding]:
+    """Whether each recorded file is there, and has the digest that the study names."""
+    specs = {}
+    for stack in study.stacks:
+        for condition in study.conditions:
+            spec = study.provider(stack, condition)
+            if isinstance(spec, RecordingProvider):
+                specs[spec.path, spec.sha256] = spec
+    for spec in specs.values():
+        path = Path(spec.path)
+        try:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            remedy = (
+                "Give its path in the study (relative paths start at the working directory), or set EVALNOISE_SHARED if it uses it."
+            )
+            yield Finding(Level.FAIL, "recording", f"{path}: {error.strerror}", remedy, ExitCode.DATA)
+            continue
+        if spec.sha256 not in (None, digest):
+            text = f"{path}: expected sha256 {str(spec.sha256)[:12]}, found {digest[:12]}"
+            yield Finding(
+                Level.FAIL, "recording", text, "Get the file that the study was made for, or correct the digest.", ExitCode.DATA
+            )
+        else:
+            yield Finding(Level.OK, "recording", f"{path} sha256 {digest[:12]}")

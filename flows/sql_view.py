@@ -1,0 +1,146 @@
+"""Rows of a query on standard output: a table for people, CSV and JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Protocol, TextIO
+
+from flows.cli_errors import printable
+
+BATCH = 1000
+MAX_TABLE_ROWS = 1000
+_MAX_CELL = 80
+_QUOTED = re.compile(r'[",\r\n]|^\s|\s$')
+
+
+class Format(StrEnum):
+    """How rows are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+class Cursor(Protocol):
+    """What is used of a DuckDB connection that has run a query."""
+
+    @property
+    def description(self) -> Any:
+        """Names first in each entry; None when the query gives no rows."""
+
+    def fetchmany(self, size: int, /) -> Sequence[Sequence[Any]]:
+        """The next rows."""
+
+
+def write_rows(cursor: Cursor, form: Format, out: TextIO | None = None) -> None:
+    """Write all rows of a finished query. Text is escaped where a terminal could take it for a command."""
+    out = out or sys.stdout
+    names = _distinct([str(column[0]) for column in cursor.description])
+    writer = {Format.TABLE: _write_table, Format.CSV: _write_csv, Format.JSON: _write_json}[form]
+    writer(names, _rows(cursor), out)
+    out.flush()
+
+
+def _rows(cursor: Cursor) -> Iterator[Sequence[Any]]:
+    while batch := cursor.fetchmany(BATCH):
+        yield from batch
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Column names as they are; a repeated one gets a number, so that no column is lost in an object."""
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        seen[name] = seen.get(name, -1) + 1
+        result.append(f"{name}_{seen[name]}" if seen[name] else name)
+    return result
+
+
+def _write_csv(names: list[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
+    """RFC 4180 with a header, but for plain line feeds: NULL is empty, floats keep every digit."""
+    tidy = _terminal_safe if out.isatty() else str
+    out.write(",".join(_csv_field(tidy(name)) for name in names) + "\n")
+    out.writelines(",".join("" if value is None else _csv_field(tidy(_text(value))) for value in row) + "\n" for row in rows)
+
+
+def _csv_field(text: str) -> str:
+    """A field in quotes where it needs them; the empty text has them too, which tells it from NULL."""
+    if text and not _QUOTED.search(text):
+        return text
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _write_json(names: list[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
+    """One array of objects, a row a line, in ASCII so that no control character is ever raw."""
+    out.write("[")
+    for number, row in enumerate(rows):
+        body = {name: _json_value(value) for name, value in zip(names, row, strict=True)}
+        out.write(("," if number else "") + "\n" + json.dumps(body, allow_nan=False))
+    out.write("\n]\n")
+
+
+def _write_table(names: list[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
+    """Aligned columns; long cells are cut, and so is a long table."""
+    shown: list[list[str]] = []
+    numeric = [True] * len(names)
+    more = False
+    for row in rows:
+        if len(shown) == MAX_TABLE_ROWS:
+            more = True
+            break
+        shown.append([_cell(value) for value in row])
+        numeric = [
+            flag and (value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool)))
+            for flag, value in zip(numeric, row, strict=True)
+        ]
+    header = [_cell(name) for name in names]
+    widths = [max(map(len, column)) for column in zip(header, *shown, strict=True)]
+    for line in (header, ["-" * width for width in widths], *shown):
+        cells = [
+            text.rjust(width) if right else text.ljust(width) for text, width, right in zip(line, widths, numeric, strict=True)
+        ]
+        out.write("  ".join(cells).rstrip() + "\n")
+    if more:
+        out.write(f"… more rows: the table stops at {MAX_TABLE_ROWS}; --format csv writes all\n")
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else _terminal_safe(_text(value)).replace("\n", "\\n")
+    return text if len(text) <= _MAX_CELL else text[: _MAX_CELL - 1] + "…"
+
+
+def _terminal_safe(text: str) -> str:
+    return printable(text.replace("\t", "    "))
+
+
+def _text(value: Any) -> str:
+    """A value as text: floats with the fewest digits that give them back, nested values as JSON."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(_json_value(value), allow_nan=False, ensure_ascii=False)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex()
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _json_value(value: Any) -> Any:
+    """A value that JSON carries; what is no number is null."""
+    if value is None or isinstance(value, bool | int | str | float):
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, dict):
+        return {_text(key): _json_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_value(item) for item in value]
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value.isoformat() if isinstance(value, datetime | date | time) else _text(value)
