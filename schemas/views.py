@@ -19,7 +19,7 @@ from schemas.tables import TABLES, Column, Table
 INTEGER_KEYS: Final = frozenset({"replicate", "repeat"})
 """Partition keys that are integers; the others are text."""
 
-_ORDER: Final = ("protocols", "partitions", "progress", "task_counts", "task_counts", "noise_floor_all", "noise_floor")
+_ORDER: Final = ("protocols", "partitions", "progress", "task_counts", "noise_floor_all", "noise_floor")
 """Each may use the ones before it and every view over a table of `schemas.tables`."""
 
 _KEY_DOCS: Final = {
