@@ -180,9 +180,13 @@ class Manifest:
                     data = file.read()
             before = self._state.lines
             parsed = parse_lines(self.path, data, remedy=_REMEDY, last_may_be_bad=True, first_line=before + 1)
-            for record in parsed.records:
-                self._state.lines += 1
-                self._apply(record)
+            try:
+                for record in parsed.records:
+                    self._state.lines += 1
+                    self._apply(record)
+            except StoreError:
+                self._state = _State()  # half-applied lines must not be applied twice by the next read
+                raise
             self._state.size += parsed.good_bytes
             return self._state
 
