@@ -15,8 +15,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from flows import server_process
+from flows.cli_server import app
 from flows.server import ServerInfo, ServerState, apply_client_environment, ensure_server, server_status, stop_server
 from schemas.errors import ServerError
 
@@ -166,6 +168,31 @@ def test_the_cloud_dashboard_has_its_own_address():
     from flows.server_api import dashboard
 
     assert dashboard(api_url) == "https://app.prefect.cloud/account/a1/workspace/w1"
+
+
+# --- the command line ------------------------------------------------------------------------------------------------
+
+
+def test_the_command_line_says_where_the_server_is(api: Api, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", api.url)
+    exported = CliRunner().invoke(app, ["start", "--export"])
+    assert (exported.exit_code, exported.stdout) == (0, f"export PREFECT_API_URL={api.url}\n")
+    status = CliRunner().invoke(app, ["status"])
+    assert status.exit_code == 0
+    assert status.stdout.splitlines()[:2] == ["state      configured", f"api        {api.url}"]
+
+
+def test_the_command_line_ends_with_code_10_when_the_server_does_not_answer(monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", CLOSED)
+    assert CliRunner().invoke(app, ["status"]).exit_code == 10
+    start = CliRunner().invoke(app, ["start"])
+    assert start.exit_code == 10
+    assert start.stderr.startswith(f"error: Prefect server {CLOSED}")
+
+
+def test_the_command_line_stops_nothing_when_nothing_runs():
+    stop = CliRunner().invoke(app, ["stop"])
+    assert (stop.exit_code, stop.stdout) == (0, "No background Prefect server runs\n")
 
 
 # --- the client's environment ----------------------------------------------------------------------------------------
