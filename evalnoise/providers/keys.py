@@ -22,8 +22,10 @@ class Secret:
 
     def __init__(self, value: str) -> None:
         self._value = value
-        # As it stands, and as it would stand inside a JSON text. Longest first, since one can hold the other.
-        forms = {value, json.dumps(value)[1:-1]}
+        # As it stands, and as it would stand inside a JSON text, where some servers escape slashes too. Longest first, since one
+        # can hold another.
+        quoted = json.dumps(value)[1:-1]
+        forms = {value, quoted, quoted.replace("/", "\\/")}
         self._forms = sorted(forms - {""}, key=len, reverse=True)
 
     def __repr__(self) -> str:
