@@ -27,7 +27,7 @@ def as_markdown(summary: Summary) -> str:
 def _noise_floor(summary: Summary) -> str:
     lines = [_line(_HEADER), _line("---" for _ in _HEADER)]
     for row in summary.noise_floor:
-        truth = true_w(summary, row["stack"], row["condition"])
+        truth = true_w(summary, row)
         cells = (
             row["stack"], row["condition"], row["n_tasks"], row["n_replicates"], row["n_unmeasured"], number(row["score"]),
             number(row["score_run_sd"]), number(row["w"], 5), interval(row["w_lo"], row["w_hi"]),

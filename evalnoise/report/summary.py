@@ -54,15 +54,28 @@ def _rows(connection: Any, query: str, study: str, protocol: str) -> list[Row]:
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
-def true_w(summary: Summary, stack: str, condition: str) -> float | None:
-    """The oracle's w of a condition, if the stack is an oracle's."""
-    for row in summary.truths:
-        if (row["stack"], row["condition"]) == (stack, condition):
-            value: float | None = row["value"]
+def true_w(summary: Summary, row: Row) -> float | None:
+    """The oracle's w of a row's stack and condition, if the stack is an oracle's."""
+    for truth in summary.truths:
+        if (truth["stack"], truth["condition"]) == (row["stack"], row["condition"]):
+            value: float | None = truth["value"]
             return value
     return None
 
 
+def judge_rows(summary: Summary) -> list[dict[str, Any]]:
+    """One row per stack and judge condition: `stack`, `condition`, and each estimate's row by its name without `verdict_`."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in summary.judges:
+        key = (row["stack"], row["condition"])
+        name = row["estimate"].removeprefix("verdict_")
+        # Several intervals of one estimate: the first by method and cover stands for it; SQL has all.
+        found.setdefault(key, {"stack": key[0], "condition": key[1]}).setdefault(name, row)
+    return list(found.values())
+
+
 def main_sentences(summary: Summary) -> list[str]:
-    """One sentence per contrast and estimate: real, not resolved, or proves nothing."""
-    return [str(row["sentence"]) for row in summary.contrasts]
+    """One sentence per contrast: of the score for new runs of these tasks, of w for new tasks. The view has all methods."""
+    main = {("score", "benchmark"), ("w", "population")}
+    kept = [row for row in summary.contrasts if (row["estimate"], row["covers"]) in main or row["value"] is None]
+    return list(dict.fromkeys(str(row["sentence"]) for row in kept))
