@@ -42,7 +42,7 @@ def stopped(run: Run) -> Judgement | None:
     if run.oom or run.ended is Ended.OOM:
         return Judgement(Reason.OOM, "out of memory")
     if run.ended is Ended.SIGNALLED:
-        if run.status == signal.SIGXCPU and run.cpu_seconds >= 1.5 * run.cpu_limit_seconds:
+        if run.status == signal.SIGXCPU and run.cpu_seconds > run.cpu_limit_seconds:
             return Judgement(Reason.CPU_LIMIT)
         return Judgement(Reason.SIGNAL, _signal_name(run.status))
     reasons = {

@@ -56,7 +56,11 @@ class Line(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one job. CPU gives the verdict; the kernel stops the job at twice that, so that border cases are measured."""
+    """Limits of one job. CPU gives the verdict; the job is stopped at twice that, so that border cases are measured.
+
+    The kernel's own limit is a backstop at three times: it counts in ticks, and charged a busy machine's process up to a fifth
+    more than it had used.
+    """
 
     cpu_seconds: float
     output_bytes: int = OUTPUT_BYTES
@@ -80,7 +84,7 @@ class Limits:
         """The limits as the supervisor reads them."""
         return {
             "cpu": 2 * self.cpu_seconds,
-            "cpu_whole": math.ceil(2 * self.cpu_seconds),
+            "cpu_backstop": math.ceil(3 * self.cpu_seconds),
             "wall": self.wall_seconds,
             "idle": self.idle_seconds,
             "output": self.output_bytes,

@@ -56,7 +56,7 @@ def _is_open(runs: list[tuple[Run, Judgement]]) -> bool:
     """Whether the verdict may still change."""
     if not all(_is_slow(judgement) for _, judgement in runs):
         return False
-    if any(run.ended is Ended.CPU or run.ended is Ended.SIGNALLED for run, _ in runs):
-        return False  # stopped at twice the limit: load does not double CPU time
+    if any(run.ended in (Ended.CPU, Ended.SIGNALLED) for run, _ in runs):
+        return False  # stopped at twice the limit or more: load does not double CPU time
     stalls = sum(judgement.reason is not Reason.CPU_LIMIT for _, judgement in runs)
     return stalls < STALL_RUNS and len(runs) < CPU_RUNS

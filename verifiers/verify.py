@@ -7,7 +7,7 @@ import platform
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Final
+from typing import Final, Self
 
 from schemas.errors import ExecutorError
 from schemas.records import Check, ExecutorInfo, Outcome, Reason, Reference, Task, TaskKind
@@ -111,7 +111,7 @@ class Verifier:
         """Stop, and remove every sandbox."""
         self._pool.close()
 
-    def __enter__(self) -> Verifier:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

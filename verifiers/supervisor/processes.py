@@ -7,7 +7,6 @@ process, where the supervisor adopts orphans (Linux) and may touch its own desce
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import sys
@@ -113,6 +112,8 @@ class Host:
 
     def __init__(self) -> None:
         if sys.platform == "linux":
+            import ctypes  # noqa: PLC0415 - a container's supervisor has no use for it
+
             ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     def begin(self) -> None:

@@ -258,7 +258,7 @@ def _be_killed_first() -> None:
 
 
 def _limit(limits: dict[str, Any], *, own_user: bool) -> None:
-    whole = limits["cpu_whole"]
+    whole = limits["cpu_backstop"]
     pairs = {
         "RLIMIT_CPU": (whole, whole + 1),
         "RLIMIT_FSIZE": (_FILE_BYTES, _FILE_BYTES),

@@ -1,0 +1,1 @@
+"""The container image that candidates run in."""
