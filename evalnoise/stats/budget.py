@@ -69,7 +69,7 @@ def rerun_budget(w_a: float, w_b: float, n_tasks: int, delta: float, *, alpha: f
     """
     _check(w_a, w_b, n_tasks, delta, alpha=alpha, power=power)
     z = z_sum(alpha, power)
-    needed = (z / delta) ** 2 * (w_a + w_b) / n_tasks
+    needed = z / delta * (z / delta) * (w_a + w_b) / n_tasks
     if not math.isfinite(needed):
         raise ValueError(f"a difference of {delta!r} is too small to plan for")
     runs = max(1, math.ceil(needed * (1 - _ROUNDING)))

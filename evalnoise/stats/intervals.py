@@ -21,7 +21,16 @@ from evalnoise.stats.limits import (
     none_varied_population,
     variance_bound,
 )
-from evalnoise.stats.variance import ONE_RUN, Floats, Ints, checked_counts, score, task_variances, within_task_variance
+from evalnoise.stats.variance import (
+    ONE_RUN,
+    Floats,
+    Ints,
+    WithinTaskVariance,
+    checked_counts,
+    score,
+    task_variances,
+    within_task_variance,
+)
 
 FEW_VARIABLE = 15
 """Under so many variable tasks a percentile interval under-covers."""
@@ -31,7 +40,7 @@ PLUG_IN_RUNS, PLUG_IN_VARIABLE = 10, 20
 NOTHING_VARIED = PROVES_NOTHING + "no task varied, and an interval of width zero is what resampling makes of that"
 ONE_TASK = "one task says nothing about other tasks"
 TOO_FEW_RUNS = "too few runs to bound w"
-NOT_INDEPENDENT = "w is larger than independent runs can give: the runs of a task avoid each other"
+NOT_INDEPENDENT = "w is larger than independent runs would give: the runs of a task seem to avoid each other"
 GAFFKE_NOTE = "its validity is a conjecture (arXiv 1905.06208)"
 
 
@@ -143,25 +152,37 @@ def w_benchmark(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> E
     if found.variable_tasks == 0:
         return _none_varied(n, level)
     z = float(-ndtri(alpha_of(level) / 2))
-    if int(n.min()) >= PLUG_IN_RUNS and found.variable_tasks >= PLUG_IN_VARIABLE:
-        half = z * plug_in_se(k, n)
-        ends: tuple[float, float] | None = (max(0.0, found.w - half), min(MAX_VARIANCE, found.w + half))
-        method = Method.PLUG_IN
-    else:
-        ends = _solve(found.w, n, z)
-        method = Method.EQUAL_P
+    ends = _plug_in(found, k, n, z)
+    method = Method.PLUG_IN if ends else Method.EQUAL_P
+    ends = ends or _solve(found.w, n, z)
     base = _base(found.w, "", n, method=method)
-    if ends is None or ends[0] > ends[1]:
+    if ends is None:
         return base.lacking(NOT_INDEPENDENT)
     return base.spanning(*ends, level=level, covers=Covers.BENCHMARK)
 
 
+def _plug_in(found: WithinTaskVariance, passes: Ints, runs: Ints, z: float) -> tuple[float, float] | None:
+    """Ends from the plug-in standard error; None where it is not to be trusted, or leads out of what w can be."""
+    if found.w is None or found.n_replicates < PLUG_IN_RUNS or found.variable_tasks < PLUG_IN_VARIABLE:
+        return None
+    half = z * plug_in_se(passes, runs)
+    if found.w - half > MAX_VARIANCE:
+        return None
+    return max(0.0, found.w - half), min(MAX_VARIANCE, found.w + half)
+
+
 def plug_in_se(passes: Ints, runs: Ints) -> float:
-    """Standard error of w over new runs of these tasks, each with at least 4 runs."""
+    """Standard error of w over new runs of these tasks, each with at least 4 runs.
+
+    The plug-in variance is unbiased, but near rates of 1/2 it can come out as nothing, or less. Whatever the rates, a task's
+    s2 has a variance of at least p(1-p) / (2 R (R-1)): so that is the least here too.
+    """
     k, n = passes.astype(np.float64), runs.astype(np.float64)
     s2 = k * (n - k) / (n * (n - 1))
     v2 = k * (k - 1) * (n - k) * (n - k - 1) / (n * (n - 1) * (n - 2) * (n - 3))
-    return float(np.sqrt(max(0.0, float(np.sum(s2 / n - v2 * curvature(runs)))))) / len(runs)
+    plug_in = float(np.sum(s2 / n - v2 * curvature(runs)))
+    least = float(np.sum(s2 / (2 * n * (n - 1))))
+    return float(np.sqrt(max(plug_in, least))) / len(runs)
 
 
 def _none_varied(n: Ints, level: float) -> Estimate:

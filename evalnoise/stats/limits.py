@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 MAX_VARIANCE = 0.25
 """The largest p (1-p)."""
-_STEPS = 200
+_STEPS = 100
 
 
 def groups(runs: Ints) -> tuple[Ints, Ints]:
@@ -44,15 +44,14 @@ def variance_bound(w: float, sizes: Ints, counts: Ints) -> float:
     """
     total = int(counts.sum())
     bend, inverse = curvature(sizes), 1.0 / sizes
-
-    def spread(slope: float) -> Floats:
-        return np.clip((inverse - slope) / (2 * bend), 0.0, MAX_VARIANCE)
-
     if len(sizes) == 1:
         v = np.array([w])
     else:
-        low, high = float((inverse - bend / 2).min()), float(inverse.max())
-        v = spread(bisect(lambda slope: float(counts @ spread(slope)) - total * w, low, high))
+        # Each v_g falls in a straight line from 1/4 to 0 as the slope rises, so the total is linear between these corners.
+        corners = np.sort(np.concatenate([inverse - bend / 2, inverse]))
+        totals = np.clip((inverse - corners[:, None]) / (2 * bend), 0.0, MAX_VARIANCE) @ counts
+        slope = float(np.interp(-total * w, -totals, corners))
+        v = np.clip((inverse - slope) / (2 * bend), 0.0, MAX_VARIANCE)
     return max(0.0, float(counts @ (v * inverse - v * v * bend)) / total**2)
 
 
@@ -83,7 +82,7 @@ def none_varied_benchmark(sizes: Ints, counts: Ints, alpha: float) -> float | No
         return bisect(lambda x: float(counts @ _log_agreement(np.array([x]), sizes)) - target, 0.0, MAX_VARIANCE)
 
     def spread(slope: float) -> Floats:
-        return np.array([_variance_at_slope(slope, int(size)) for size in sizes])
+        return _variances_at_slope(slope, sizes)
 
     steepest = float((2 * sizes * (sizes - 1)).max())
     slope = bisect(lambda s: float(counts @ _log_agreement(spread(s), sizes)) - target, 0.0, steepest)
@@ -110,20 +109,21 @@ def _log_agreement(v: Floats, runs: Ints) -> Floats:
     return np.asarray(runs * np.log1p(-p) + np.log1p(ratio**runs))
 
 
-def _slope(p: float, runs: int) -> float:
-    """Minus the derivative of log(p^R + q^R) with respect to v = p q: from R at v = 0 to 2 R (R-1) at v = 1/4."""
+def _slopes(p: Floats, runs: Ints) -> Floats:
+    """Minus the derivative of log(p^R + q^R) with respect to v = p q, 0 < p <= 1/2: from R at v = 0 to 2 R (R-1) at v = 1/4."""
     q = 1 - p
-    if q - p < 1e-9:
-        return 2.0 * runs * (runs - 1)
-    log_ratio = np.log(p / q) if p > 0 else -np.inf
-    return float(-runs * np.expm1((runs - 1) * log_ratio) / (q * (q - p) * (1 + np.exp(runs * log_ratio))))
+    gap = np.maximum(q - p, 1e-9)
+    ratio = np.log1p(-gap / q)
+    slopes = -runs * np.expm1((runs - 1) * ratio) / (q * gap * (1 + np.exp(runs * ratio)))
+    return np.asarray(np.where(q - p < 1e-9, 2.0 * runs * (runs - 1), slopes))
 
 
-def _variance_at_slope(slope: float, runs: int) -> float:
-    """The v at which a task with R runs has that slope, held to [0, 1/4]."""
-    if slope <= runs:
-        return 0.0
-    if slope >= 2 * runs * (runs - 1):
-        return MAX_VARIANCE
-    p = bisect(lambda rate: slope - _slope(rate, runs), 0.0, 0.5)
-    return p * (1 - p)
+def _variances_at_slope(slope: float, runs: Ints) -> Floats:
+    """The v at which a task of each group has that slope, held to [0, 1/4], shape (G,)."""
+    low, high = np.zeros(len(runs)), np.full(len(runs), 0.5)
+    for _ in range(_STEPS // 2):
+        middle = (low + high) / 2
+        flat = _slopes(middle, runs) <= slope
+        low, high = np.where(flat, middle, low), np.where(flat, high, middle)
+    p = (low + high) / 2
+    return np.asarray(np.where(slope <= runs, 0.0, np.where(slope >= 2 * runs * (runs - 1), MAX_VARIANCE, p * (1 - p))))

@@ -1,0 +1,84 @@
+"""A judge against execution: majorities, ties, unparsed verdicts and stated confidence."""
+
+import numpy as np
+import pytest
+
+from evalnoise.stats.agreement import judge_agreement
+
+P, F, U = 1, 0, -1
+
+
+def test_a_small_table_by_hand():
+    verdicts = np.array(
+        [
+            [P, P, P, P],  # agrees
+            [P, P, P, F],  # false accept
+            [F, F, F, F],  # false reject
+            [P, P, F, F],  # tie
+            [U, U, U, U],  # no verdict
+            [P, U, U, F],  # tie among the parsed
+            [F, U, U, U],  # agrees, on one verdict
+            [P, P, P, P],  # reference unmeasured
+        ]
+    )
+    reference = np.array([P, F, P, P, F, F, F, U])
+    found = judge_agreement(verdicts, reference, seed=0)
+    assert (found.compared, found.disagreements, found.false_accepts, found.false_rejects) == (4, 2, 1, 1)
+    assert (found.ties, found.without_verdict, found.without_reference) == (2, 1, 1)
+    assert (found.verdicts, found.unparsed, found.unparsed_share) == (32, 9, 9 / 32)
+    assert found.disagreement.value == 0.5
+    assert (found.disagreement.n_tasks, found.disagreement.n_replicates) == (4, 1)
+    assert found.passes.tolist() == [4, 3, 0, 2, 0, 1, 0, 4]
+    assert found.runs.tolist() == [4, 4, 4, 4, 0, 2, 1, 4]
+    # Seven... six tasks have two parsed verdicts: 3/12, 4/12 and 1/2 of them vary.
+    assert found.variance.n_tasks == 6
+    assert found.variance.variable_tasks == 3
+    assert found.variance.w == pytest.approx((3 / 12 + 4 / 12 + 1 / 2) / 6)
+
+
+def test_a_stable_judge_can_be_wrong():
+    verdicts = np.ones((40, 5), dtype=int)
+    reference = np.r_[np.ones(30, dtype=int), np.zeros(10, dtype=int)]
+    found = judge_agreement(verdicts, reference, seed=0)
+    assert found.variance.w == 0
+    assert found.disagreement.value == 0.25
+    assert 0 < found.disagreement.lo < 0.25 < found.disagreement.hi
+
+
+def test_unparsed_verdicts_are_not_failures():
+    verdicts = np.array([[P, U, U, U, U]] * 10)
+    found = judge_agreement(verdicts, np.ones(10, dtype=int), seed=0)
+    assert found.disagreement.value == 0
+    assert found.disagreement.note.startswith("proves nothing")
+    assert found.unparsed_share == 0.8
+    assert found.variance.undefined
+
+
+def test_confidence_is_read_only_where_it_was_stated():
+    verdicts = np.array([[P, F], [P, U]])
+    confidence = np.array([[90.0, np.nan], [80.0, np.nan]])
+    found = judge_agreement(verdicts, [P, P], confidence=confidence, stated=[[True, False], [True, False]], seed=0)
+    assert (found.mean_confidence, found.stated) == (85.0, 2)
+    none = judge_agreement(verdicts, [P, P], confidence=confidence, stated=np.zeros((2, 2), dtype=bool), seed=0)
+    assert (none.mean_confidence, none.stated) == (None, 0)
+    with pytest.raises(ValueError, match="finite"):
+        judge_agreement(verdicts, [P, P], confidence=confidence, stated=np.ones((2, 2), dtype=bool), seed=0)
+    with pytest.raises(ValueError, match="verdicts' shape"):
+        judge_agreement(verdicts, [P, P], confidence=confidence, seed=0)
+
+
+@pytest.mark.parametrize("verdicts", [np.zeros((0, 3), dtype=int), np.zeros((2, 0), dtype=int), np.full((2, 3), U)])
+def test_nothing_to_compare(verdicts):
+    found = judge_agreement(verdicts, np.ones(len(verdicts), dtype=int), seed=0)
+    assert found.disagreement.value is None
+    assert found.disagreement.undefined == "no task has both a majority verdict and a measured reference"
+    assert (found.unparsed_share is None) == (verdicts.size == 0)
+
+
+def test_codes_are_checked():
+    with pytest.raises(ValueError, match="verdicts are integers 1, 0 or -1"):
+        judge_agreement([[2]], [1], seed=0)
+    with pytest.raises(ValueError, match="reference are integers 1, 0 or -1"):
+        judge_agreement([[1]], [0.5], seed=0)
+    with pytest.raises(ValueError, match="one row per task"):
+        judge_agreement([[1]], [1, 0], seed=0)

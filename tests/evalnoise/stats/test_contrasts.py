@@ -1,0 +1,193 @@
+"""Contrasts: untruncated, on the common tasks, with a finding that never says more than the interval."""
+
+import numpy as np
+import pytest
+
+from evalnoise.stats.contrasts import (
+    Finding,
+    classify,
+    paired_t,
+    score_contrast,
+    score_contrast_benchmark,
+    sentence,
+    w_contrast,
+    w_contrast_benchmark,
+)
+from evalnoise.stats.estimate import Estimate
+from evalnoise.stats.intervals import w_benchmark
+from evalnoise.stats.variance import score, within_task_variance
+
+N = 60
+TEN = np.full(N, 10)
+
+
+@pytest.fixture
+def noisy():
+    return np.random.default_rng(1).binomial(10, np.linspace(0.1, 0.9, N))
+
+
+@pytest.fixture
+def calm():
+    return np.where(np.linspace(0, 1, N) > 0.5, 10, 0)
+
+
+def interval(lo, hi, note=""):
+    return Estimate(value=(lo + hi) / 2, lo=lo, hi=hi, level=0.95, n_tasks=9, n_replicates=9, note=note)
+
+
+@pytest.mark.parametrize(
+    ("result", "finding"),
+    [
+        (interval(0.1, 0.2), "real"),
+        (interval(-0.2, -0.1), "real"),
+        (interval(-0.1, 0.2), "not resolved"),
+        (interval(0.0, 0.2), "not resolved"),
+        (interval(-0.2, 0.0), "not resolved"),
+        (interval(0.1, 0.2, "proves nothing: x"), "proves nothing"),
+        (Estimate(value=0.1, n_tasks=1, n_replicates=9, undefined="x"), "proves nothing"),
+    ],
+)
+def test_finding(result, finding):
+    assert classify(result) == finding
+
+
+def test_a_noisy_against_a_calm_condition(noisy, calm):
+    for made in (w_contrast(noisy, TEN, calm, TEN, seed=0), w_contrast_benchmark(noisy, TEN, calm, TEN)):
+        assert made.result.value == within_task_variance(noisy, TEN).w
+        assert made.finding is Finding.REAL
+        assert made.result.lo < made.result.value < made.result.hi
+
+
+def test_negative_differences_are_kept(noisy, calm):
+    for made in (
+        w_contrast(calm, TEN, noisy, TEN, seed=0),
+        w_contrast_benchmark(calm, TEN, noisy, TEN),
+        paired_t(calm, TEN, noisy, TEN, of="w"),
+    ):
+        assert made.result.hi < 0
+        assert made.finding is Finding.REAL
+
+
+def test_pairing_narrows_a_score_contrast(noisy):
+    """Tasks differ far more than conditions: unpaired, the interval would be ten times as wide."""
+    other = np.clip(noisy + 1, 0, 10)
+    made = score_contrast(other, TEN, noisy, TEN, seed=0)
+    assert made.result.value == pytest.approx(score(other, TEN).value - score(noisy, TEN).value)
+    assert made.result.hi - made.result.lo < 0.03
+    assert paired_t(other, TEN, noisy, TEN).result.hi - paired_t(other, TEN, noisy, TEN).result.lo < 0.03
+
+
+def test_score_over_new_runs_has_the_paper_s_standard_error(noisy, calm):
+    made = score_contrast_benchmark(noisy, TEN, calm, TEN)
+    w_a, w_b = within_task_variance(noisy, TEN).w, within_task_variance(calm, TEN).w
+    half = 1.959963984540054 * ((w_a + w_b) / (N * 10)) ** 0.5
+    assert (made.result.hi - made.result.lo) / 2 == pytest.approx(half)
+    assert made.result.covers == "benchmark"
+
+
+def test_w_over_new_runs_takes_each_end_from_the_side_that_makes_it(noisy, calm):
+    made = w_contrast_benchmark(noisy, TEN, calm, TEN).result
+    a, b = w_benchmark(noisy, TEN), w_benchmark(calm, TEN, level=0.975)
+    assert made.lo == pytest.approx(a.value - np.hypot(a.value - a.lo, b.hi))
+    assert made.hi == pytest.approx(a.value + (a.hi - a.value))
+
+
+def test_batches_of_the_same_condition_are_not_resolved():
+    """The null: at most about one in twenty contrasts of two batches may be called real."""
+    generator = np.random.default_rng(4)
+    rates = np.linspace(0.05, 0.95, N)
+    real = np.zeros(5)
+    for seed in range(200):
+        a, b = generator.binomial(10, rates), generator.binomial(10, rates)
+        arrays = (a, TEN, b, TEN)
+        made = (
+            w_contrast(*arrays, seed=seed, resamples=500),
+            w_contrast_benchmark(*arrays),
+            score_contrast(*arrays, seed=seed, resamples=500),
+            score_contrast_benchmark(*arrays),
+            paired_t(*arrays, of="w"),
+        )
+        real += [contrast.finding is Finding.REAL for contrast in made]
+    assert (real / 200 < 0.1).all()
+    assert real[3] > 0, "an interval that never excludes 0 would be too wide"
+
+
+def test_nothing_varied_in_either_proves_nothing(calm):
+    for made in (
+        w_contrast(calm, TEN, 10 - calm, TEN, seed=0),
+        w_contrast_benchmark(calm, TEN, 10 - calm, TEN),
+        score_contrast_benchmark(calm, TEN, 10 - calm, TEN),
+        paired_t(calm, TEN, calm, TEN, of="w"),
+        score_contrast(calm, TEN, calm, TEN, seed=0),
+    ):
+        assert made.finding is Finding.PROVES_NOTHING
+        assert made.result.value is not None
+    assert "no task varied in either condition" in w_contrast(calm, TEN, calm, TEN, seed=0).result.note
+
+
+def test_the_same_records_twice_prove_nothing(noisy):
+    made = w_contrast(noisy, TEN, noisy, TEN, seed=0)
+    assert (made.result.value, made.result.lo, made.result.hi) == (0, 0, 0)
+    assert made.finding is Finding.PROVES_NOTHING
+
+
+def test_one_run_proves_nothing_about_w():
+    one = np.ones(N, dtype=int)
+    made = w_contrast(one, one, 0 * one, one, seed=0)
+    assert (made.result.value, made.finding) == (None, Finding.PROVES_NOTHING)
+    assert made.result.undefined == "no task was measured twice in both conditions"
+    assert score_contrast_benchmark(one, one, one, one).finding is Finding.PROVES_NOTHING
+
+
+def test_few_variable_tasks_are_said(calm):
+    some = calm.copy()
+    some[:6] = 3
+    made = w_contrast(some, TEN, calm, TEN, seed=0)
+    assert made.result.note == "at most 6 variable tasks: under 15 the interval covers less often than it says"
+    assert made.finding is Finding.REAL
+
+
+def test_unequal_task_sets_meet_in_their_common_tasks(noisy, calm):
+    runs_a, runs_b = TEN.copy(), TEN.copy()
+    runs_a[:10], runs_b[50:] = 0, 0
+    a, b = np.where(runs_a > 0, noisy, 0), np.where(runs_b > 0, calm, 0)
+    made = w_contrast(a, runs_a, b, runs_b, seed=0)
+    assert (made.n_tasks_a, made.n_tasks_b, made.result.n_tasks) == (50, 50, 40)
+    assert made.result.value == within_task_variance(noisy[10:50], TEN[10:50]).w
+    assert "over the 40 tasks that both have (of 50 and 50)" in made.result.note
+    runs_b[10:] = 0
+    none = score_contrast(a, runs_a, np.where(runs_b > 0, b, 0), runs_b, seed=0)
+    assert (none.result.undefined, none.finding) == ("no task was measured in both conditions", Finding.PROVES_NOTHING)
+    assert (none.n_tasks_a, none.n_tasks_b, none.result.n_tasks) == (50, 10, 0)
+
+
+def test_arrays_that_are_not_aligned_are_refused(noisy):
+    with pytest.raises(ValueError, match="one row per task, in one order"):
+        w_contrast(noisy, TEN, noisy[1:], TEN[1:], seed=0)
+    with pytest.raises(ValueError, match='of is "score" or "w"'):
+        paired_t(noisy, TEN, noisy, TEN, of="W")
+
+
+def test_one_common_task():
+    one, two = np.array([1, 0]), np.array([2, 0])
+    for made in (w_contrast(one, two, one, two, seed=0), score_contrast(one, two, one, two, seed=0), paired_t(one, two, one, two)):
+        assert made.result.undefined == "one task says nothing about other tasks"
+        assert made.finding is Finding.PROVES_NOTHING
+
+
+def test_the_finding_in_words(noisy, calm):
+    made = w_contrast(noisy, TEN, calm, TEN, seed=0)
+    said = sentence(made, of="w", a="live", b="replay")
+    result = made.result
+    assert said == f"w, live - replay: real, {result.value:+.4f} [{result.lo:+.4f}, {result.hi:+.4f}], 95 % over new tasks"
+    nothing = sentence(w_contrast(calm, TEN, calm, TEN, seed=0), of="w", a="a", b="b")
+    assert nothing.startswith("w, a - b: proves nothing, +0.0000 [+0.0000, +0.0000]")
+    assert nothing.endswith("; no task varied in either condition")
+    bench = sentence(score_contrast_benchmark(noisy, TEN, calm, TEN), of="score", a="a", b="b")
+    assert "over new runs of these tasks" in bench
+    undefined = sentence(w_contrast_benchmark(calm, TEN, calm, TEN), of="w", a="a", b="b")
+    assert undefined == "w, a - b: proves nothing, +0.0000: no task varied in either condition"
+    zeros = np.zeros(N, dtype=int)
+    assert sentence(w_contrast(zeros, zeros, calm, TEN, seed=0), of="w", a="a", b="b").endswith(
+        "no task was measured twice in both conditions"
+    )

@@ -1,0 +1,82 @@
+"""Variance bound of w's estimate and the limits when nothing varied: solved right, and conservative."""
+
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evalnoise.stats.limits import groups, largest_s2, none_varied_benchmark, none_varied_population, variance_bound
+
+RUNS = st.lists(st.integers(2, 12), min_size=1, max_size=6)
+
+
+def exact_variance_of_s2(p, runs):
+    """By summing over all pass counts."""
+    k = np.arange(runs + 1)
+    weights = np.array([comb(runs, int(x)) for x in k]) * p**k * (1 - p) ** (runs - k)
+    s2 = k * (runs - k) / (runs * (runs - 1))
+    mean = (weights * s2).sum()
+    assert mean == pytest.approx(p * (1 - p), abs=1e-12)
+    return (weights * s2**2).sum() - mean**2
+
+
+@settings(deadline=None)
+@given(RUNS, st.data())
+def test_no_set_of_rates_has_a_larger_variance(runs, data):
+    rates = np.array(data.draw(st.lists(st.floats(0, 1), min_size=len(runs), max_size=len(runs))))
+    w = float(np.mean(rates * (1 - rates)))
+    actual = sum(exact_variance_of_s2(p, r) for p, r in zip(rates, runs, strict=True)) / len(runs) ** 2
+    assert variance_bound(w, *groups(np.array(runs))) >= actual - 1e-10
+
+
+@settings(deadline=None)
+@given(st.integers(2, 40), st.floats(0, 0.25), st.integers(1, 300))
+def test_equal_rates_reach_it_at_equal_runs(runs, w, tasks):
+    p = (1 - (1 - 4 * w) ** 0.5) / 2
+    bound = variance_bound(w, np.array([runs]), np.array([tasks]))
+    assert bound == pytest.approx(exact_variance_of_s2(p, runs) / tasks, abs=1e-10)
+
+
+@settings(deadline=None)
+@given(RUNS, st.data(), st.sampled_from([0.01, 0.05, 0.1]))
+def test_no_set_of_rates_beyond_the_limit_stays_silent(runs, data, alpha):
+    """Any rates with a mean p(1-p) above the limit are all unanimous with probability under alpha."""
+    limit = none_varied_benchmark(*groups(np.array(runs)), alpha)
+    if limit is None:
+        assert 2.0 ** -sum(r - 1 for r in runs) >= alpha * (1 - 1e-12)
+        return
+    rates = np.array(data.draw(st.lists(st.floats(0, 1), min_size=len(runs), max_size=len(runs))))
+    silent = np.prod([p**r + (1 - p) ** r for p, r in zip(rates, runs, strict=True)])
+    if np.mean(rates * (1 - rates)) > limit + 1e-9:
+        assert silent < alpha + 1e-9
+
+
+def test_the_limit_solves_its_equation():
+    limit = none_varied_benchmark(np.array([20]), np.array([164]), 0.05)
+    p = (1 - (1 - 4 * limit) ** 0.5) / 2
+    assert (p**20 + (1 - p) ** 20) ** 164 == pytest.approx(0.05, rel=1e-9)
+
+
+def test_one_task_with_fewer_runs_moves_the_limit_a_little():
+    even = none_varied_benchmark(np.array([20]), np.array([164]), 0.05)
+    uneven = none_varied_benchmark(np.array([2, 20]), np.array([1, 163]), 0.05)
+    assert even < uneven < 2.5 * even, "the task with two runs may hide all of its variance, the others may not"
+
+
+@pytest.mark.parametrize(("tasks", "runs", "defined"), [(1, 5, False), (4, 2, False), (1, 6, True), (5, 2, True), (2, 3, False)])
+def test_too_few_runs_to_bound_w(tasks, runs, defined):
+    """N (R-1) <= 4 leaves no solution at alpha 0.05."""
+    assert (none_varied_benchmark(np.array([runs]), np.array([tasks]), 0.05) is not None) is defined
+
+
+def test_population_limit_is_at_most_a_quarter():
+    assert none_varied_population(1, 20, 0.05) == pytest.approx(0.95 / 4, rel=1e-5)
+    assert none_varied_population(1, 2, 0.05) == 0.25
+
+
+@pytest.mark.parametrize(("runs", "largest"), [(2, 0.5), (3, 1 / 3), (4, 1 / 3), (20, 100 / 380)])
+def test_largest_sample_variance(runs, largest):
+    assert largest_s2(runs) == pytest.approx(largest)
+    assert largest_s2(runs) == pytest.approx(max(np.var([1] * k + [0] * (runs - k), ddof=1) for k in range(runs + 1)))
