@@ -127,12 +127,12 @@ def spend_a_night(folder: Path, api_url: str, patch: pytest.MonkeyPatch) -> Nigh
             start_new_session=True,
         )
     try:
-        upcoming = until("run at two in the morning", 60, lambda: client.runs(nightly["id"]), log)
+        upcoming = until("run at two in the morning", 120, lambda: client.runs(nightly["id"]), log)
         parameters = small_study(folder)
         scheduled = schedule_once(client, nightly["id"], parameters, log)
         overlapping = client.call("POST", f"/deployments/{nightly['id']}/create_flow_run", {"parameters": parameters})
-        overlapping = until("end of the second run", 40, lambda: ended(client, overlapping["id"]), log)
-        scheduled = until("end of the first run", 90, lambda: ended(client, scheduled["id"]), log)
+        overlapping = until("end of the second run", 120, lambda: ended(client, overlapping["id"]), log)
+        scheduled = until("end of the first run", 120, lambda: ended(client, scheduled["id"]), log)
     finally:
         os.killpg(worker.pid, signal.SIGTERM)
         try:
@@ -160,7 +160,7 @@ def schedule_once(client: Client, deployment: str, parameters: dict[str, object]
         started = [run for run in client.runs(deployment) if run["state_type"] in {"RUNNING", *ENDED}]
         return started[0] if started else None
 
-    run = until("scheduled run at work", 60, running, log)
+    run = until("scheduled run at work", 120, running, log)
     client.call("DELETE", f"/deployments/{deployment}/schedules/{made['id']}")
     return dict(run)
 
