@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 import signal
-from typing import Any, Protocol
+from typing import Protocol
 
 from schemas.records import Reason, Reference, Task
 from verifiers.compare import cut
 from verifiers.jobs import Ended, Job, Judgement, Line, Run
 
 DETAIL = 300
+_FACTS = 8_192
+_LINES = 10**9
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
 
 
@@ -73,25 +75,35 @@ def failure(letter: str, body: str, place: str = "") -> Judgement | None:
 
 
 def _described(letter: str, body: str, place: str) -> Judgement:
-    try:
-        facts: Any = json.loads(body)
-        if letter in (Line.UNENCODABLE, Line.TOO_LARGE):
-            reason = Reason.UNENCODABLE if letter == Line.UNENCODABLE else Reason.OUTPUT_LIMIT
-            return Judgement(reason, tidy(f"{place}{facts}"))
-        name, message, line = str(facts["type"]), str(facts["message"]), int(facts["line"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return Judgement(Reason.PROTOCOL_ERROR, f"{place}a malformed line")
-    reason = Reason.SYNTAX_ERROR if letter == Line.SYNTAX else Reason.OOM if name == "MemoryError" else Reason.EXCEPTION
-    where = f" (line {line})" if line else ""
-    return Judgement(reason, tidy(f"{place}{name}: {message}{where}"))
+    facts = _facts(body)
+    if letter in (Line.UNENCODABLE, Line.TOO_LARGE) and isinstance(facts, str):
+        reason = Reason.UNENCODABLE if letter == Line.UNENCODABLE else Reason.OUTPUT_LIMIT
+        return Judgement(reason, tidy(f"{place}{facts}"))
+    if letter in (Line.EXCEPTION, Line.SYNTAX) and isinstance(facts, dict):
+        name, message, line = (facts.get(key) for key in ("type", "message", "line"))
+        if isinstance(name, str) and isinstance(message, str) and isinstance(line, int):
+            reason = Reason.SYNTAX_ERROR if letter == Line.SYNTAX else Reason.OOM if name == "MemoryError" else Reason.EXCEPTION
+            where = f" (line {line})" if 0 < line < _LINES else ""
+            return Judgement(reason, tidy(f"{place}{name}: {message}{where}"))
+    return Judgement(Reason.PROTOCOL_ERROR, f"{place}a malformed line")
 
 
 def exception_name(body: str) -> str:
     """Type of the exception that a line reports; empty when the line is malformed."""
+    facts = _facts(body)
+    name = facts.get("type") if isinstance(facts, dict) else ""
+    return name if isinstance(name, str) else ""
+
+
+def _facts(body: str) -> object:
+    """The JSON of a line; None when it is none, or longer than our own lines can be."""
+    if len(body) > _FACTS:
+        return None
     try:
-        return str(json.loads(body)["type"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return ""
+        facts: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return facts
 
 
 def tidy(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict, deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from decimal import Decimal
 from typing import Any
 
@@ -32,11 +32,13 @@ def same(expected: object, found: object, atol: float = 0.0) -> bool:
         assert isinstance(found, list | tuple | deque)
         return len(expected) == len(found) and all(same(a, b, atol) for a, b in zip(expected, found, strict=True))
     if isinstance(expected, dict):
+        assert isinstance(found, dict)
         return _same_dict(expected, found, atol)
     return _key(expected) == _key(found)
 
 
-def _same_float(expected: float, found: Any, atol: float) -> bool:
+def _same_float(expected: float, found: object, atol: float) -> bool:
+    assert isinstance(found, float)
     if expected == found or (math.isnan(expected) and math.isnan(found)):
         return True
     if atol <= 0 or not (math.isfinite(expected) and math.isfinite(found)):
@@ -44,7 +46,7 @@ def _same_float(expected: float, found: Any, atol: float) -> bool:
     return abs(expected - found) <= atol + _RTOL * abs(expected)
 
 
-def _same_dict(expected: dict[Any, Any], found: Any, atol: float) -> bool:
+def _same_dict(expected: dict[Any, Any], found: dict[Any, Any], atol: float) -> bool:
     if isinstance(expected, OrderedDict) and [*map(_key, expected)] != [*map(_key, found)]:
         return False
     wanted = {_key(key): value for key, value in expected.items()}
@@ -54,20 +56,19 @@ def _same_dict(expected: dict[Any, Any], found: Any, atol: float) -> bool:
 
 def _key(value: Any) -> Hashable:
     """A value by type and content, so that 1, 1.0 and True are three different members of a set."""
-    kind = type(value).__name__
-    if isinstance(value, float):
-        return kind, "nan" if math.isnan(value) else value
-    if isinstance(value, complex):
-        return kind, _key(value.real), _key(value.imag)
-    if isinstance(value, Decimal):
-        return kind, str(value) if value.is_nan() else value
-    if isinstance(value, tuple):
-        return kind, tuple(map(_key, value))
-    if isinstance(value, set | frozenset):
-        return kind, frozenset(map(_key, value))
-    if isinstance(value, bytearray):
-        return kind, bytes(value)
-    return kind, value
+    make = _KEYS.get(type(value))
+    return type(value).__name__, make(value) if make else value
+
+
+_KEYS: dict[type, Callable[[Any], Hashable]] = {
+    float: lambda value: "nan" if math.isnan(value) else value,
+    complex: lambda value: (_key(value.real), _key(value.imag)),
+    Decimal: lambda value: str(value) if value.is_nan() else value,
+    tuple: lambda value: tuple(map(_key, value)),
+    set: lambda value: frozenset(map(_key, value)),
+    frozenset: lambda value: frozenset(map(_key, value)),
+    bytearray: bytes,
+}
 
 
 def equal(expected: object, found: object) -> bool:
@@ -81,7 +82,7 @@ def equal(expected: object, found: object) -> bool:
 def show(wire: str, width: int = _SHOWN) -> str:
     """A wire value as Python would write it, cut. The same text in every process, unlike `repr` of a set."""
     try:
-        text = _render(decode(wire, max_bytes=max(len(wire), 1)))
+        text = _render(decode(wire))
     except ValueError:  # not a wire value, or an integer with more digits than Python will write
         text = wire
     return cut(text, width)
@@ -94,21 +95,34 @@ def cut(text: str, width: int) -> str:
 
 
 def _render(value: Any) -> str:
-    kind = type(value)
-    if kind is int and value.bit_length() > 256:
-        return hex(value)
-    if kind is list:
-        return f"[{', '.join(map(_render, value))}]"
-    if kind is tuple:
-        return f"({', '.join(map(_render, value))}{',' if len(value) == 1 else ''})"
-    if kind is dict:
-        return f"{{{', '.join(f'{_render(key)}: {_render(item)}' for key, item in value.items())}}}"
-    if kind is set and value:
-        return f"{{{', '.join(sorted(map(_render, value)))}}}"
-    if kind is frozenset and value:
-        return f"frozenset({{{', '.join(sorted(map(_render, value)))}}})"
-    if kind is deque:
-        return f"deque({_render(list(value))})"
-    if kind is OrderedDict or kind is Counter:
-        return f"{kind.__name__}({_render(dict(value))})"
-    return repr(value)
+    render = _RENDERERS.get(type(value))
+    return render(value) if render else repr(value)
+
+
+def _list(value: Any) -> str:
+    return f"[{', '.join(map(_render, value))}]"
+
+
+def _tuple(value: Any) -> str:
+    return f"({', '.join(map(_render, value))}{',' if len(value) == 1 else ''})"
+
+
+def _dict(value: Any) -> str:
+    return f"{{{', '.join(f'{_render(key)}: {_render(item)}' for key, item in value.items())}}}"
+
+
+def _set(value: Any) -> str:
+    return f"{{{', '.join(sorted(map(_render, value)))}}}" if value else "set()"
+
+
+_RENDERERS: dict[type, Callable[[Any], str]] = {
+    int: lambda value: hex(value) if value.bit_length() > 256 else repr(value),
+    list: _list,
+    tuple: _tuple,
+    dict: _dict,
+    set: _set,
+    frozenset: lambda value: f"frozenset({_set(value) if value else ''})",
+    deque: lambda value: f"deque({_list(value)})",
+    OrderedDict: lambda value: f"OrderedDict({_dict(value)})",
+    Counter: lambda value: f"Counter({_dict(value)})",
+}

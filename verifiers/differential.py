@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from schemas.records import Reason, Reference, Task
-from schemas.values import UnencodableError, decode
+from schemas.values import TooLargeError, UnencodableError, decode
 from verifiers.checkers import exception_name, failure, incomplete, stopped, tidy
 from verifiers.compare import same, show
 from verifiers.jobs import OUTPUT_BYTES, Job, Judgement, Limits, Line, Mode, Run
@@ -97,7 +97,7 @@ def _difference(letter: str, body: str, expected: str, place: str, atol: float) 
         return None
     try:
         found = decode(body)
-    except UnencodableError:
+    except (UnencodableError, TooLargeError):
         return Judgement(Reason.PROTOCOL_ERROR, f"{place}a value that cannot be decoded")
     if not expected.startswith(_RAISES) and same(decode(expected), found, atol):
         return None

@@ -149,9 +149,11 @@ class Run:
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Pairs of first character and rest. The last line counts only if it is whole."""
-        for raw in self.body.split(b"\n")[:-1]:
-            text = raw.decode("ascii", "replace")
+        start = 0
+        while (end := self.body.find(b"\n", start)) >= 0:
+            text = self.body[start:end].decode("ascii", "replace")
             yield text[:1], text[1:]
+            start = end + 1
 
     def summary(self, reason: Reason) -> Mapping[str, object]:
         """What `Check.rechecks` keeps of a run that did not settle the verdict."""

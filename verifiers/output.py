@@ -18,8 +18,8 @@ class Expression:
     """The answer is one expression, evaluated where the task's function is out of reach, of the expected type and value."""
 
     cpu_seconds: float | None = None
-    mode = Mode.EXPRESSION
-    passes = 1
+    mode: Mode = Mode.EXPRESSION
+    passes: int = 1
 
     def canonical(self, task: Task) -> str:
         """The expected output as source text."""
@@ -51,9 +51,9 @@ class Expression:
 class Published(Expression):
     """The rule behind CRUXEval's published verdicts. It can be forged (`0 or True`); use it to reproduce them."""
 
-    cpu_seconds = _PUBLISHED_SECONDS
-    mode = Mode.PUBLISHED
-    passes = 2
+    cpu_seconds: float | None = _PUBLISHED_SECONDS
+    mode: Mode = Mode.PUBLISHED
+    passes: int = 2
 
     def judge(self, task: Task, reference: Reference, run: Run) -> Judgement:
         """The statement ends in one way if the comparison is true, in another if not; the host says which it was."""

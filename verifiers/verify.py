@@ -28,6 +28,7 @@ CHECKERS: Final[dict[str, Callable[[], Checker]]] = {
     "expression": Expression,
     "published": Published,
 }
+"""By the name that a study gives them."""
 _KINDS: Final = {"differential": TaskKind.FUNCTION, "expression": TaskKind.OUTPUT, "published": TaskKind.OUTPUT}
 _OWN_CODE: Final = frozenset({"oracle"})
 _CANONICAL_FACTOR = 6

@@ -104,7 +104,7 @@ def _ensure(client: DockerClient, wanted: str) -> ExecutorInfo:
 def _existing(client: DockerClient, base: str) -> ExecutorInfo | None:
     try:
         plan = _plan(client, base)
-        return _info(client, client.images.get(f"{REPOSITORY}:{plan.tag()}").attrs)
+        return _info(client.images.get(f"{REPOSITORY}:{plan.tag()}").attrs)
     except ImageNotFound:
         return None
 
@@ -112,7 +112,7 @@ def _existing(client: DockerClient, base: str) -> ExecutorInfo | None:
 def _plan(client: DockerClient, base: str) -> _Plan:
     """Raises ImageNotFound when the base is not on this machine."""
     content = f"{interpreter_digest()} {platform.libc_ver()}" if base == HOST_BASE else client.images.get(base).id
-    text = "\n".join((_RULES, base, content, sources_digest()))
+    text = f"{_RULES}\n{base}\n{content}\n{sources_digest()}"
     return _Plan(base, hashlib.sha256(text.encode()).hexdigest())
 
 
@@ -129,7 +129,7 @@ def _obtainable(client: DockerClient, base: str) -> bool:
     try:
         quick = connect(_REGISTRY_SECONDS)
         try:
-            quick.api.inspect_distribution(base)
+            quick.images.get_registry_data(base)
         finally:
             quick.close()
         _LOG.warning("pulling %s for the verifier's image", base)
@@ -147,7 +147,7 @@ def _build(client: DockerClient, plan: _Plan, tag: str) -> ExecutorInfo:
         _from_host(client, tag, labels)
     else:
         _from_base(client, plan.base, name, labels)
-    return _info(client, client.images.get(name).attrs)
+    return _info(client.images.get(name).attrs)
 
 
 def _from_host(client: DockerClient, tag: str, labels: Mapping[str, str]) -> None:
@@ -184,7 +184,7 @@ def _from_base(client: DockerClient, base: str, name: str, labels: Mapping[str, 
     client.images.build(fileobj=context, custom_context=True, tag=name, rm=True, buildargs={"BASE": base}, labels=dict(labels))
 
 
-def _info(client: DockerClient, attributes: Mapping[str, Any]) -> ExecutorInfo:
+def _info(attributes: Mapping[str, Any]) -> ExecutorInfo:
     layers = "\n".join(attributes["RootFS"]["Layers"])
     return ExecutorInfo(
         kind="docker",

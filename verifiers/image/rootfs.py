@@ -36,9 +36,14 @@ _FOLDERS = {"dev": 0o755, "etc": 0o755, "proc": 0o755, "sys": 0o755, "tmp": 0o17
 _TEXTS = {"etc/passwd": b"root:x:0:0:root:/:/sbin/nologin\n", "etc/group": b"root:x:0:\n"}
 # No candidate needs them, and some would drag graphics libraries in.
 _LEFT_OUT = frozenset(
-    "__pycache__ site-packages dist-packages test tests idlelib tkinter turtledemo turtle.py ensurepip lib2to3 pydoc_data".split()
+    {
+        *("__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "turtle.py"),
+        *("ensurepip", "lib2to3", "pydoc_data"),
+    }
 )
-_LEFT_OUT_NAMES = re.compile(r"config-.*|_tkinter\..*|_test.*\.so|_ctypes_test\..*|xx.*\.so|readline\..*|_curses.*\.so|_g?dbm\..*|.*\.a")
+_LEFT_OUT_NAMES = re.compile(
+    r"config-.*|_tkinter\..*|_test.*\.so|_ctypes_test\..*|xx.*\.so|readline\..*|_curses.*\.so|_g?dbm\..*|.*\.a"
+)
 _LDD_LINE = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x")
 _COMPILE = """
 import py_compile, sys

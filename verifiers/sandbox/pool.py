@@ -32,6 +32,10 @@ class UnavailableError(Exception):
         super().__init__(faults[-1].detail if faults else "no sandbox")
 
 
+class ClosedError(Exception):
+    """The pool was closed while the work waited or ran. It says nothing about the work."""
+
+
 class _Gate:
     """Many jobs at once, or one alone. Whoever wants to be alone is let in before further jobs are."""
 
@@ -83,7 +87,10 @@ class Lane:
         self._patient = True
 
     def run(self, job: Job) -> tuple[Run, tuple[Fault, ...]]:
-        """Run a job, again in a new sandbox if one fails; the failures come with it. Raises UnavailableError."""
+        """Run a job, again in a new sandbox if one fails; the failures come with it.
+
+        Raises UnavailableError, and ClosedError when the pool is closed meanwhile.
+        """
         return self._attempts(job, self._gate.shared)
 
     def run_alone(self, job: Job) -> tuple[Run, tuple[Fault, ...]]:
@@ -105,8 +112,10 @@ class Lane:
 
     def _attempts(self, job: Job, gate: Callable[[], contextlib.AbstractContextManager[None]]) -> tuple[Run, tuple[Fault, ...]]:
         faults: list[Fault] = []
-        while len(faults) < _ATTEMPTS and not self._closing.is_set():
+        while len(faults) < _ATTEMPTS:
             sandbox = self._ready(faults)
+            if self._closing.is_set():
+                raise ClosedError
             if sandbox is None:
                 break
             try:
@@ -138,7 +147,7 @@ class Lane:
             else:
                 self._jobs = 0
         self._patient = True
-        return None if self._closing.is_set() else self._sandbox
+        return self._sandbox
 
 
 def _is_abnormal(run: Run) -> bool:
@@ -160,9 +169,9 @@ class Pool:
         atexit.register(self.close)
 
     def submit(self, work: Callable[[Lane], T]) -> Future[T]:
-        """Queue the work. Raises RuntimeError after `close`."""
+        """Queue the work. Raises ClosedError after `close`."""
         if self._closing.is_set():
-            raise RuntimeError("the verifier is closed")
+            raise ClosedError
         future: Future[T] = Future()
         self._queue.put((future, work))
         return future

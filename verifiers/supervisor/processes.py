@@ -11,10 +11,10 @@ import os
 import signal
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 _PR_SET_CHILD_SUBREAPER = 36
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -44,36 +44,69 @@ class Tally:
         return True
 
 
-class Home(Protocol):
-    """Where candidates run."""
+class Home(ABC):
+    """Where candidates run; the methods with a body are for homes without a cgroup."""
 
-    def begin(self) -> None:
+    def begin(self) -> None:  # noqa: B027 - most homes need no preparation
         """A job starts."""
 
     def cpu(self, tally: Tally) -> float:
         """CPU seconds that the job's processes have used so far."""
+        return _tree_cpu(os.getpid()) + tally.cpu
 
     def total(self, tally: Tally) -> float:
         """The same, when all of them are reaped."""
+        return tally.cpu
 
     def oom_kills(self) -> int:
         """Processes that the kernel killed for memory so far."""
-
-    def kill_all(self, tally: Tally) -> None:
-        """Kill every process but the supervisor, and reap them all."""
+        return 0
 
     def leftovers(self) -> list[str]:
         """What outlived the processes and cannot be wiped."""
+        return []
+
+    @abstractmethod
+    def kill_all(self, tally: Tally) -> None:
+        """Kill every process but the supervisor, and reap them all."""
 
 
-class Container:
+class Container(Home):
     """PID 1 of a container."""
 
     def __init__(self) -> None:
         self._usage = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage", "/sys/fs/cgroup/cpu.stat")
         self._oom = _open("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
+        self._ipc = [file for file in map(_open, (f"/proc/sysvipc/{kind}" for kind in ("shm", "sem", "msg"))) if file is not None]
         self._before = 0.0
-        self._ipc = [Path(f"/proc/sysvipc/{kind}") for kind in ("shm", "sem", "msg")]
+
+    def begin(self) -> None:
+        """Note where the cgroup's clock stands."""
+        self._before = self._others()
+
+    def cpu(self, tally: Tally) -> float:
+        """By the cgroup, which no process escapes."""
+        return super().cpu(tally) if self._usage is None else self._others() - self._before
+
+    def total(self, tally: Tally) -> float:
+        """A process that ignores SIGCHLD hides its children from wait4, but not from the cgroup."""
+        return max(tally.cpu, self._others() - self._before)
+
+    def oom_kills(self) -> int:
+        """As the cgroup counts them."""
+        return _field(os.pread(self._oom, 4096, 0), b"oom_kill") if self._oom is not None else 0
+
+    def leftovers(self) -> list[str]:
+        """System V objects belong to no process; there is no mercy for their container."""
+        return ["sysv"] if any(os.pread(file, 4096, 0).count(b"\n") > 1 for file in self._ipc) else []
+
+    def kill_all(self, tally: Tally) -> None:
+        """To PID 1, -1 means all others."""
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(-1, signal.SIGKILL)
+                tally.reap(block=True)
 
     def _others(self) -> float:
         """CPU seconds of every process but this one since the container's start; 0 without a cgroup to ask."""
@@ -83,31 +116,8 @@ class Container:
         total = _field(text, b"usage_usec") / 1e6 if b"usage_usec" in text else int(text) / 1e9
         return total - time.process_time()
 
-    def begin(self) -> None:
-        self._before = self._others()
 
-    def cpu(self, tally: Tally) -> float:
-        return self._others() - self._before if self._usage is not None else _tree_cpu(os.getpid()) + tally.cpu
-
-    def total(self, tally: Tally) -> float:
-        # A process that ignores SIGCHLD hides its children from wait4, but not from the cgroup.
-        return max(tally.cpu, self._others() - self._before)
-
-    def oom_kills(self) -> int:
-        return _field(os.pread(self._oom, 4096, 0), b"oom_kill") if self._oom is not None else 0
-
-    def kill_all(self, tally: Tally) -> None:
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(-1, signal.SIGKILL)
-                tally.reap(block=True)
-
-    def leftovers(self) -> list[str]:
-        return ["sysv"] if any(len(path.read_bytes().splitlines()) > 1 for path in self._ipc if path.exists()) else []
-
-
-class Host:
+class Host(Home):
     """A process among others on this machine."""
 
     def __init__(self) -> None:
@@ -116,19 +126,8 @@ class Host:
 
             ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
-    def begin(self) -> None:
-        pass
-
-    def cpu(self, tally: Tally) -> float:
-        return _tree_cpu(os.getpid()) + tally.cpu
-
-    def total(self, tally: Tally) -> float:
-        return tally.cpu
-
-    def oom_kills(self) -> int:
-        return 0
-
     def kill_all(self, tally: Tally) -> None:
+        """The candidate's process group, then whatever descends from this process, until nothing does."""
         if tally.status is None or sys.platform != "linux":  # else its id may already belong to a stranger
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(tally.main, signal.SIGKILL)
@@ -140,9 +139,6 @@ class Host:
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, signal.SIGKILL)
                 time.sleep(0.001)
-
-    def leftovers(self) -> list[str]:
-        return []
 
 
 def _open(*candidates: str) -> int | None:

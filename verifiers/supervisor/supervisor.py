@@ -145,32 +145,34 @@ class Supervisor:
         poll = select.poll()
         for descriptor in (0, pipe, self._wake):
             poll.register(descriptor, select.POLLIN)
-        parts: list[bytes] = []
-        size = 0
+        body = bytearray()
         watch = _Watch(limits)
-        while True:
-            for descriptor, _ in poll.poll(_TICK_SECONDS * 1000):
-                if descriptor == 0:
-                    raise _HostGoneError  # nothing is sent while a job runs, so this is the end of the connection
-                if descriptor == self._wake:
-                    with contextlib.suppress(BlockingIOError):
-                        os.read(self._wake, 4096)
-                    with contextlib.suppress(ChildProcessError):
-                        while tally.reap():
-                            pass
-                else:
-                    data = _read_available(pipe)
-                    if not data:
-                        poll.unregister(pipe)
-                    parts.append(data)
-                    size += len(data)
-            if size > limits["total"]:
-                return "overflow", b"".join(parts)[: limits["total"]]
-            if tally.status is not None:
-                return "exited", b"".join(parts)
-            crossed = watch.crossed(lambda: self._home.cpu(tally))
-            if crossed:
-                return crossed, b"".join(parts)
+        ended = ""
+        while not ended:
+            ready = {descriptor for descriptor, _ in poll.poll(_TICK_SECONDS * 1000)}
+            if 0 in ready:
+                raise _HostGoneError  # nothing is sent while a job runs, so this is the end of the connection
+            if self._wake in ready:
+                self._reap(tally)
+            if pipe in ready:
+                data = _read_available(pipe)
+                body += data
+                if not data:
+                    poll.unregister(pipe)
+            if len(body) > limits["total"]:
+                ended = "overflow"
+            elif tally.status is not None:
+                ended = "exited"
+            else:
+                ended = watch.crossed(lambda: self._home.cpu(tally))
+        return ended, bytes(body[: limits["total"]])
+
+    def _reap(self, tally: Tally) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._wake, 4096)
+        with contextlib.suppress(ChildProcessError):
+            while tally.reap():
+                pass
 
     def _become_candidate(self, job: dict[str, Any], uid: int, pipe: int) -> None:
         """In the new process: take the place of a candidate, run it, never return."""
@@ -253,7 +255,7 @@ def _only_descriptor(pipe: int) -> int:
 
 def _be_killed_first() -> None:
     """When memory runs out the kernel should take the candidate, not the supervisor."""
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
         file.write("1000")
 
 
@@ -275,9 +277,9 @@ def _limit(limits: dict[str, Any], *, own_user: bool) -> None:
         if kind is None:
             continue
         ceiling = resource.getrlimit(kind)[1]
-        if ceiling != resource.RLIM_INFINITY:
-            soft, hard = min(soft, ceiling), min(hard, ceiling)
-        resource.setrlimit(kind, (soft, hard))
+        if ceiling == resource.RLIM_INFINITY:
+            ceiling = hard
+        resource.setrlimit(kind, (min(soft, ceiling), min(hard, ceiling)))
 
 
 def _become_user(uid: int) -> None:

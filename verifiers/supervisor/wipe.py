@@ -54,27 +54,27 @@ def _flatten(top: str) -> None:
         for path in _entries(top):
             with contextlib.suppress(OSError):
                 if _is_folder(path):
-                    os.chmod(path, 0o700)  # noqa: PTH101 - names may be any bytes, and there may be very many
+                    os.chmod(path, 0o700)
                     for inner in _entries(path):
                         if _is_folder(inner):
-                            os.chmod(inner, 0o700)  # noqa: PTH101 - a folder moves only if it may be written
+                            os.chmod(inner, 0o700)
                         fresh += 1
-                        os.rename(inner, os.path.join(top, f"evalnoise-{fresh}"))  # noqa: PTH104, PTH118
-                    os.rmdir(path)  # noqa: PTH106
+                        os.rename(inner, os.path.join(top, f"evalnoise-{fresh}"))
+                    os.rmdir(path)
                 else:
-                    os.unlink(path)  # noqa: PTH108
+                    os.unlink(path)
                 progress = True
 
 
 def _entries(folder: str) -> list[str]:
     try:
-        return [os.path.join(folder, name) for name in os.listdir(folder)]  # noqa: PTH118
+        return [os.path.join(folder, name) for name in os.listdir(folder)]
     except OSError:
         return []
 
 
 def _is_folder(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)  # noqa: PTH112, PTH114
+    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _wait(pid: int) -> None:
