@@ -47,13 +47,13 @@ def connect(store: str | Path) -> duckdb.DuckDBPyConnection:
         StoreError: The folder is no store, or its files cannot be read.
     """
     root = _existing(store)
-    wanted = ""
+    seen: set[str] = set()
     for _ in range(_ATTEMPTS):
-        now = _version(root)
-        connection = _open(root, {now, wanted})
+        # Any state of the store since this call began will do: a run that seals all the time must not keep readers waiting.
+        seen.add(_version(root))
+        connection = _open(root, seen)
         if connection is not None:
             return connection
-        wanted = now
         try:
             build_catalog(root)
         except StoreError:
@@ -147,13 +147,12 @@ def _define(connection: duckdb.DuckDBPyConnection, root: Path, version: str) -> 
     """Make every table and view in an empty database."""
     entries = snapshot(root, verify=False)
     try:
-        statements = _table_views(entries)
-        _create(connection, statements)
+        _create(connection, _table_views(root, entries))
     except duckdb.Error:
         # A file that cannot even be opened: find it by its digest, and go on without it.
         entries = snapshot(root, verify=True)
         try:
-            _create(connection, _table_views(entries))
+            _create(connection, _table_views(root, entries))
         except duckdb.Error as error:
             remedy = "Run the study again with the same command, then `evalnoise catalog`."
             raise StoreError(str(root), expected="sealed files that DuckDB can read", found=str(error), remedy=remedy) from None
@@ -180,28 +179,52 @@ def _fill(connection: duckdb.DuckDBPyConnection, entries: list[Entry]) -> None:
             connection.unregister("new_rows")
 
 
-def _table_views(entries: list[Entry]) -> list[str]:
+def _table_views(root: Path, entries: list[Entry]) -> list[str]:
     """One statement per table of `schemas.tables`."""
+    # DuckDB reads every `name=value` of a path as a column that overrides the file's own, also those above the store.
+    hive = not any("=" in part for part in root.parts)
     statements = []
     for table in TABLES.values():
         paths = [entry.path / file.path for entry in entries for file in entry.files if file.table == table.name]
-        statements.append(table_view(table, paths))
+        statements.append(table_view(table, paths, hive=hive))
     return statements
 
 
-def table_view(table: Table, paths: list[Path]) -> str:
-    """The statement that makes a table's view over these files, in this order; it has every column even without a file."""
+def table_view(table: Table, paths: list[Path], *, hive: bool) -> str:
+    """The statement that makes a table's view over these files; it has every column even without a file.
+
+    Args:
+        table: The table.
+        paths: Its files.
+        hive: Whether DuckDB's own reading of `name=value` folders can be used; otherwise the names are taken from the paths' ends.
+    """
     columns = reader_columns(table)
+    # The empty branch adds a column that is younger than every file, and types where there is no file.
     nothing = ", ".join(f"NULL::{sql_type(column)} AS {_quoted(column.name)}" for column in columns)
-    # The empty branch gives a column that is younger than every file, and the types where there is no file.
     source = f"SELECT {nothing} WHERE false"
     if paths:
+        names, options = "*", "hive_partitioning = false"
+        key_types = {key: "BIGINT" if key in INTEGER_KEYS else "VARCHAR" for key in table.partition}
+        if key_types and hive:
+            options = f"hive_partitioning = true, hive_types = {{{', '.join(f'{key}: {kind}' for key, kind in key_types.items())}}}"
+        elif key_types:
+            options = "hive_partitioning = false, filename = '_path'"
+            taken = [
+                f"regexp_extract(_path, {_literal(_pattern(table, key))}, 1)::{kind} AS {key}" for key, kind in key_types.items()
+            ]
+            names = f"* EXCLUDE (_path), {', '.join(taken)}"
         files = ", ".join(_literal(path) for path in paths)
-        types = ", ".join(f"{_literal(key)}: {'BIGINT' if key in INTEGER_KEYS else 'VARCHAR'}" for key in table.partition)
-        hive = f"hive_partitioning = true, hive_types = {{{types}}}" if types else "hive_partitioning = false"
-        source = f"SELECT * FROM read_parquet([{files}], {hive}, union_by_name = true) UNION ALL BY NAME {source}"  # noqa: S608 - quoted
-    names = ", ".join(_quoted(column.name) for column in columns)
-    return f"CREATE OR REPLACE VIEW {_quoted(table.name)} AS SELECT {names} FROM ({source})"  # noqa: S608 - quoted
+        # Every name and value below is quoted above or comes from `schemas.tables`.
+        read = f"SELECT {names} FROM read_parquet([{files}], {options}, union_by_name = true)"  # noqa: S608
+        source = f"{read} UNION ALL BY NAME {source}"
+    shown = ", ".join(_quoted(column.name) for column in columns)
+    return f"CREATE OR REPLACE VIEW {_quoted(table.name)} AS SELECT {shown} FROM ({source})"  # noqa: S608 - quoted as well
+
+
+def _pattern(table: Table, key: str) -> str:
+    """A regular expression for the value of a partition key in the end of a path, whatever stands above the store."""
+    folders = [f"{name}=([^/]*)" if name == key else f"{name}=[^/]*" for name in table.partition]
+    return "/" + "/".join(folders) + "/[^/]*$"
 
 
 def _literal(value: object) -> str:

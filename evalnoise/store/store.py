@@ -16,7 +16,6 @@ from evalnoise.store.partition import PartitionWrite
 from evalnoise.store.study import StudyStatus, StudyStore
 from schemas.errors import StoreError
 from schemas.protocol import Protocol
-from schemas.tables import TABLES
 
 __all__ = ["PartitionWrite", "Store", "StudyStatus", "StudyStore"]
 
@@ -50,7 +49,6 @@ class Store:
             remedy = "Stores on object storage are not supported yet; use a local or mounted folder."
             raise StoreError(text, expected="a local folder", found="a URL", remedy=remedy)
         folder = Path(root).absolute()
-        _refuse_misleading(folder)
         if folder.exists() and not folder.is_dir():
             remedy = "Name another place with --store or EVALNOISE_STORE."
             raise StoreError(text, expected="a folder", found="a file", remedy=remedy)
@@ -135,16 +133,6 @@ class Store:
         if not _DIGEST.fullmatch(digest):
             remedy = "Give the whole digest; `Store.protocol` finds it by its first digits."
             raise StoreError("protocol", expected="a SHA-256 in hex", found=repr(digest)[:200], remedy=remedy)
-
-
-def _refuse_misleading(folder: Path) -> None:
-    """Refuse a store below a folder that reads as a partition: DuckDB takes the first `stack=…` of a path, not the store's own."""
-    keys = {key for table in TABLES.values() for key in table.partition}
-    for part in folder.parts:
-        key, sign, _ = part.partition("=")
-        if sign and key.lower() in keys:
-            remedy = "Name a store elsewhere, or rename that folder."
-            raise StoreError(str(folder), expected="no folder above the store that reads as a partition", found=part, remedy=remedy)
 
 
 _DAMAGED = (

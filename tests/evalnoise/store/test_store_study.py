@@ -83,9 +83,7 @@ def test_opening(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="found a file"):
         Store.open(tmp_path / "file")
-    with pytest.raises(StoreError, match="found stack=x"):
-        Store.open(tmp_path / "stack=x" / "store")
-    assert Store.open(tmp_path / "run=3" / "new").root.is_dir()
+    assert Store.open(tmp_path / "new" / "store").root.is_dir()
 
 
 def test_studies_in_order(store, make_protocol):
@@ -229,7 +227,7 @@ def test_a_manifest_never_leads_out_of_its_folder(study, path):
     with study.manifest.path.open("ab") as file:
         file.write(encode_line(line))
     for _ in range(2):
-        with pytest.raises(StoreError, match="line 3: expected .*a path inside the folder"):
+        with pytest.raises(StoreError, match=r"line 3: expected .*a path inside the folder"):
             study.sealed("a")
 
 
@@ -347,7 +345,7 @@ from evalnoise.store.store import Store, PartitionWrite
 from schemas.tables import OUTCOMES
 study = Store.open(sys.argv[1]).studies()[0]
 with study.lock():
-    for r in range(60):
+    for r in range(30):
         shard = f"live~r{r:04d}"
         if study.sealed(shard):
             continue
@@ -372,7 +370,7 @@ def test_kill_9_at_any_moment_redoes_no_sealed_shard_and_ends_in_the_same_bytes(
         assert process.stdout is not None
         seen = []
         if attempt < 5:
-            seen = [process.stdout.readline() for _ in range(chance.randrange(1, 24))]
+            seen = [process.stdout.readline() for _ in range(chance.randrange(1, 12))]
             time.sleep(chance.random() / 100)
             process.send_signal(signal.SIGKILL)
             kills += 1
@@ -389,7 +387,7 @@ def test_kill_9_at_any_moment_redoes_no_sealed_shard_and_ends_in_the_same_bytes(
     files = [
         {path.relative_to(store.root): path.read_bytes() for path in sorted(store.root.rglob("*.parquet"))} for store in stores
     ]
-    assert len(files[0]) == 240
+    assert len(files[0]) == 120
     assert files[0] == files[1]
     assert not list(Path(stores[0].root).rglob("*.tmp"))
     assert stores[0].studies()[0].read(OUTCOMES).equals(stores[1].studies()[0].read(OUTCOMES))
