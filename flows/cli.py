@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from flows import cli_doctor, cli_init, cli_query, cli_server
-from flows.cli_errors import guarded
+from flows.cli_errors import guarded, show_warning
+from flows.cli_options import DEFAULT_STORE, StoreOption
 
 app = typer.Typer(
     name="evalnoise",
@@ -19,14 +21,11 @@ app = typer.Typer(
 )
 
 StudyFile = Annotated[Path, typer.Argument(help="The study file (YAML).", metavar="STUDY")]
-StoreOption = Annotated[Path, typer.Option("--store", envvar="EVALNOISE_STORE", help="Folder that holds results.", metavar="DIR")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N tasks, in the benchmark's order.", metavar="N")]
 Replicates = Annotated[int | None, typer.Option("--replicates", min=1, help="Replicates instead of the study's.", metavar="R")]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", help="Change a value of the study: path=value. Repeatable.", metavar="PATH=VALUE")
 ]
-
-DEFAULT_STORE = Path("evalnoise-store")
 
 
 def _version(value: bool) -> None:
@@ -39,9 +38,10 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def main(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    _show_version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """Take the options that stand before a command."""
+    warnings.showwarning = show_warning  # type: ignore[assignment]  # parameters that are passed by position only
 
 
 @app.command()

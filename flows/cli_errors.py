@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TextIO, TypeVar
 
 import typer
 
@@ -42,3 +42,16 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
 def printable(text: str) -> str:
     """Text that may come from a candidate or a provider, safe to print: control characters become escapes."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    _filename: str,
+    _lineno: int,
+    _file: TextIO | None = None,
+    _line: str | None = None,
+) -> None:
+    """One line for evalnoise's own warnings; others are for developers, who see them in the tests."""
+    if category.__module__.partition(".")[0] in {"flows", "tasks", "verifiers", "evalnoise", "schemas"}:
+        typer.secho(f"warning: {printable(str(message))}", fg=typer.colors.YELLOW, err=True)

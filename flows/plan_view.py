@@ -143,7 +143,8 @@ def _sealed(plan: Plan, store: Path) -> set[Shard]:
         return set()
     study_store = Store.open(store).study(plan.study.study, plan.digest)
     shards = (*measured_shards(plan.study, plan.protocol.n_tasks), *judge_shards(plan.study, plan.protocol.n_tasks))
-    return {shard for shard in shards if study_store.announced(shard.name)}
+    live = study_store.manifest.live
+    return {shard for shard in shards if shard.name in live}
 
 
 def _table(lines: list[Line]) -> Table:

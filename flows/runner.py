@@ -42,6 +42,6 @@ def _refuse_blocked(summary: Summary) -> None:
         raise BlockedError(
             f"study {summary.study}, protocol {summary.protocol[:12]}",
             expected="no blocking check",
-            found=f"{len(blocking)}: {blocking[0]['sentence']}",
+            found=f"{len(blocking)}: {blocking[0]['sentence'].rstrip('.')}",
             remedy="The numbers above are kept, but do not decide anything on them.",
         )

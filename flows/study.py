@@ -89,10 +89,10 @@ def _run_dag(shop: Workshop, plan: Plan) -> StudyResult:
     gate = _Gate(shop, plan)
     measured = measured_shards(plan.study, plan.protocol.n_tasks)
     judging = judge_shards(plan.study, plan.protocol.n_tasks)
-    gate.open(shard.name for shard in (*measured, *judging))
     done = {shard for shard in (*measured, *judging) if shop.study_store.sealed(shard.name)}
-    shop.progress.plan(sum(s.cells for s in (*measured, *judging)), sum(s.cells for s in done))
     resumed = len(done)
+    shop.progress.plan(sum(s.cells for s in (*measured, *judging)), sum(s.cells for s in done))
+    gate.open(shard.name for shard in (*measured, *judging))
     line = _Line(plan, gate, done)
     for shard in measured:
         line.measure(shard)
