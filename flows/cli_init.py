@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from flows.cli_options import misuse
+from schemas.errors import EvalnoiseError, StudyError
 
 _TEMPLATE_HELP = "The shipped study to begin with; `--list` names them."
 
@@ -39,19 +40,23 @@ def init(
 
 
 def _write(path: Path, text: str, force: bool) -> None:
-    from schemas.errors import StudyError
-
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Mode "x" refuses an existing file in one step, so that nothing can slip in between a test and the write.
         with path.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)
-    except FileExistsError:
+    except FileExistsError as error:
+        if not path.exists():  # it is a parent that is a file
+            raise _unwritable(path, error) from None
         remedy = "Give another name, or --force to replace it."
         raise StudyError(str(path), expected="no file of that name", found="one", remedy=remedy) from None
     except OSError as error:
-        found = error.strerror or str(error)
-        raise StudyError(str(path), expected="a place that can be written", found=found, remedy="Give another path.") from None
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> EvalnoiseError:
+    found = error.strerror or str(error)
+    return StudyError(str(path), expected="a place that can be written", found=found, remedy="Give another path.")
 
 
 def _adapted(text: str, path: Path) -> str:

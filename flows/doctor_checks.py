@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import shutil
 import socket
 import sys
@@ -166,7 +167,7 @@ def _keys_of(study: Study) -> dict[str, list[str]]:
 
 def check_store(store: Path, study: Study | None) -> Iterator[Finding]:
     """Whether the store can be written, has room, and is free."""
-    if "://" in str(store) or (store.exists() and not store.is_dir()):
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", str(store)) or (store.exists() and not store.is_dir()):
         remedy = "Name a local folder with --store or EVALNOISE_STORE."
         yield Finding(Level.FAIL, "store", f"{store} is no local folder", remedy, ExitCode.STORE)
         return

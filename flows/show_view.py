@@ -34,7 +34,8 @@ def print_task(view: TaskView, console: Console | None = None) -> None:
     console.print(Text(_block(task["prompt"])))
     letters = _letters(view)
     for (stack, condition), outcomes in groupby(view.outcomes, key=lambda row: (row["stack"], row["condition"])):
-        console.print(Text(_safe(f"\n{stack}, {condition}"), style="bold"))
+        console.print()
+        console.print(Text(_safe(f"{stack}, {condition}"), style="bold"))
         console.print(_outcomes(list(outcomes), view, letters))
         console.print(_candidates(view, stack, condition, letters, console.width))
     if view.verdicts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time
@@ -87,7 +88,7 @@ def _write_json(names: list[str], rows: Iterator[Sequence[Any]], out: TextIO) ->
 
 
 def _write_table(names: list[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
-    """Aligned columns; long cells are cut, and so is a long table."""
+    """Aligned columns, or one line per value where those are too wide; long cells are cut, and so is a long table."""
     shown: list[list[str]] = []
     numeric = [True] * len(names)
     more = False
@@ -101,14 +102,30 @@ def _write_table(names: list[str], rows: Iterator[Sequence[Any]], out: TextIO) -
             for flag, value in zip(numeric, row, strict=True)
         ]
     header = [_cell(name) for name in names]
-    widths = [max(map(len, column)) for column in zip(header, *shown, strict=True)]
-    for line in (header, ["-" * width for width in widths], *shown):
-        cells = [
-            text.rjust(width) if right else text.ljust(width) for text, width, right in zip(line, widths, numeric, strict=True)
-        ]
-        out.write("  ".join(cells).rstrip() + "\n")
+    lines = list(aligned(header, shown, numeric))
+    if out.isatty() and len(lines[1]) > shutil.get_terminal_size().columns:
+        lines = list(_upright(header, shown))
+    out.writelines(line + "\n" for line in lines)
     if more:
         out.write(f"… more rows: the table stops at {MAX_TABLE_ROWS}; --format csv writes all\n")
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> Iterator[str]:
+    """Lines of a table: header, rule, rows; columns as wide as their widest cell, some to the right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for line in (header, ["-" * width for width in widths], *rows):
+        cells = [text.rjust(w) if flag else text.ljust(w) for text, w, flag in zip(line, widths, right, strict=True)]
+        yield "  ".join(cells).rstrip()
+
+
+def _upright(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """One line per value, for a table that is wider than the terminal."""
+    width = max(map(len, header))
+    for number, row in enumerate(rows):
+        if number:
+            yield ""
+        for name, text in zip(header, row, strict=True):
+            yield f"{name.ljust(width)}  {text}".rstrip()
 
 
 def _cell(value: Any) -> str:

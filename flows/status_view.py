@@ -11,13 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import typer
 
 from evalnoise.store.files import reading
 from evalnoise.store.lock import Holder, holder_of
 from evalnoise.store.store import Store, StudyStore
+from flows.sql_view import aligned
 from schemas.errors import StoreError
 from schemas.tables import CALLS
 
@@ -115,27 +114,24 @@ def at_work(folder: Path) -> Holder | None:
     return holder
 
 
-def print_status(root: Path, study: str | None, console: Console | None = None) -> None:
+def print_status(root: Path, study: str | None) -> None:
     """Print one line per protocol; for a named study also its missing shards and who is at work."""
-    console = console or Console(highlight=False, soft_wrap=True)
     found = progress(root, study)
     if not found:
-        console.print(Text(f"No study was frozen in {root} yet; `evalnoise run STUDY` does it."))
+        typer.echo(f"No study was frozen in {root} yet; `evalnoise run STUDY` does it.")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("study", "protocol", "frozen (UTC)", "state"):
-        table.add_column(name, no_wrap=True)
-    for name in ("sealed", "missing", "calls", "cost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for one in found:
-        sealed = f"{one.planned - len(one.missing)}/{one.planned}"
-        cost = f"${one.cost_usd:.4f}" + (f" + {one.unpriced} unpriced" if one.unpriced else "")
-        texts = (one.study, one.protocol[:12], one.frozen_at, one.state, sealed, str(len(one.missing)), str(one.calls), cost)
-        table.add_row(*map(Text, texts))
-    console.print(table)
+    names = ("study", "protocol", "frozen (UTC)", "state", "sealed", "missing", "calls", "cost")
+    for line in aligned(names, [_cells(one) for one in found], [False] * 4 + [True] * 4):
+        typer.echo(line)
     for one in found:
         for line in _details(one, verbose=study is not None):
-            console.print(Text(line))
+            typer.echo(line)
+
+
+def _cells(one: Progress) -> list[str]:
+    sealed = f"{one.planned - len(one.missing)}/{one.planned}"
+    cost = f"${one.cost_usd:.4f}" + (f" + {one.unpriced} unpriced" if one.unpriced else "")
+    return [one.study, one.protocol[:12], one.frozen_at, one.state, sealed, str(len(one.missing)), str(one.calls), cost]
 
 
 def _details(one: Progress, *, verbose: bool) -> list[str]:
