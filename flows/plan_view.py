@@ -25,8 +25,8 @@ class Line:
 
     stack: str
     condition: str
-    kind: str
     provider: str
+    """`recording` where nothing is called."""
     shards: int
     sealed: int
     calls_least: int
@@ -90,7 +90,6 @@ def _line(
     return Line(
         stack=stack,
         condition=condition,
-        kind=kind,
         provider=spec.name if spec else "recording",
         shards=len(shards),
         sealed=sum(shard in sealed for shard in shards),
@@ -124,14 +123,18 @@ def print_plan(plan: Plan, store: Path) -> None:
     console.print(
         "freeze > load tasks > preflight > measure (permuted blocks over conditions) > record > replay"
         + (" > judge" if study.judge else "") + " > analyse > report",
-        style="dim",
+        style="dim", soft_wrap=True,
     )  # fmt: skip
     console.print(_table(lines))
     total = [line.cost_most for line in lines]
     known = sum(cost for cost in total if cost is not None)
     unknown = "; some prices are not in the study, so the real cost is higher" if None in total else ""
     console.print(f"Cost at most ${known:.2f}{unknown}. Limit: {_limit(study.limits.max_cost)}.")
-    console.print("Tokens are estimates: four characters each for the prompts, the stack's maximum for the answers.", style="dim")
+    console.print(
+        "Checks and tokens out are upper limits. Tokens in are estimated at four characters each, all retries counted.",
+        style="dim",
+        soft_wrap=True,
+    )
 
 
 def _limit(max_cost: float | None) -> str:
@@ -149,20 +152,14 @@ def _sealed(plan: Plan, store: Path) -> set[Shard]:
 
 def _table(lines: list[Line]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("stack", "condition", "kind", "provider"):
-        table.add_column(name)
-    for name in ("shards", "sealed", "calls", "verifications", "input tokens", "output tokens", "cost"):
-        table.add_column(name, justify="right")
+    table.add_column("condition")
+    for name in ("shards", "sealed", "calls", "checks", "tokens in", "tokens out", "cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    several = len({line.stack for line in lines}) > 1
     for line in lines:
-        calls = str(line.calls_least) if line.calls_least == line.calls_most else f"{line.calls_least}..{line.calls_most}"
+        calls = str(line.calls_least) if line.calls_least == line.calls_most else f"{line.calls_least}-{line.calls_most}"
         cost = "unknown" if line.cost_most is None else f"${line.cost_most:.2f}"
-        numbers = (
-            line.shards,
-            line.sealed,
-            calls,
-            f"<= {line.verifications_most}",
-            f"~{line.input_tokens}",
-            f"<= {line.output_tokens_most}",
-        )
-        table.add_row(*map(Text, (line.stack, line.condition, line.kind, line.provider)), *map(str, numbers), cost)
+        numbers = (line.shards, line.sealed, calls, line.verifications_most, f"~{line.input_tokens}", line.output_tokens_most)
+        name = f"{line.stack} {line.condition}" if several else line.condition
+        table.add_row(Text(f"{name} ({line.provider})"), *map(str, numbers), cost)
     return table
