@@ -1,0 +1,23 @@
+"""The exit codes and their page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from schemas import errors
+from schemas.errors import EvalnoiseError, ExitCode
+
+PAGE = Path(__file__).parents[2] / "docs/guide/exit-codes.md"
+
+
+def test_the_page_lists_every_code_once():
+    rows = re.findall(r"^\| (\d+) \| ([A-Z]+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [(int(number), name) for number, name in rows] == [(int(code), code.name) for code in ExitCode]
+
+
+def test_every_typed_error_has_a_code_of_its_own():
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, EvalnoiseError)]
+    codes = [kind.exit_code for kind in kinds if kind.__bases__ == (EvalnoiseError,)]
+    assert len(set(codes)) == len(codes) == 8
+    assert not {ExitCode.OK, ExitCode.INTERNAL, ExitCode.USAGE, ExitCode.INTERRUPTED} & set(codes)
