@@ -33,11 +33,12 @@ def print_task(view: TaskView, console: Console | None = None) -> None:
     console.print(Text("\nPrompt", style="bold"))
     console.print(Text(_block(task["prompt"])))
     letters = _letters(view)
+    shown: dict[str, str] = {}
     for (stack, condition), outcomes in groupby(view.outcomes, key=lambda row: (row["stack"], row["condition"])):
         console.print()
         console.print(Text(_safe(f"{stack}, {condition}"), style="bold"))
         console.print(_outcomes(list(outcomes), view, letters))
-        console.print(_candidates(view, stack, condition, letters, console.width))
+        console.print(_candidates(view, (stack, condition), letters, shown, console.width))
     if view.verdicts:
         console.print(Text("\nVerdicts", style="bold"))
         console.print(_verdicts(view, letters))
@@ -71,10 +72,19 @@ def _outcomes(rows: list[Row], view: TaskView, letters: dict[str, str]) -> Table
     return table
 
 
-def _candidates(view: TaskView, stack: str, condition: str, letters: dict[str, str], width: int) -> Table:
-    """The distinct candidates of one condition side by side, as many as the terminal has room for in a row."""
-    mine = [row for row in view.generations if (row["stack"], row["condition"]) == (stack, condition)]
-    texts = {row["candidate_sha256"]: row["candidate"] for row in mine if row["candidate_sha256"]}
+def _candidates(view: TaskView, where: tuple[str, str], letters: dict[str, str], shown: dict[str, str], width: int) -> Table:
+    """The distinct candidates of one condition side by side, as many as the terminal has room for in a row.
+
+    `shown` maps the candidates whose text was printed before to where that was, and is added to.
+    """
+    mine = [row for row in view.generations if (row["stack"], row["condition"]) == where]
+    texts: dict[str, Text] = {}
+    for row in mine:
+        digest = row["candidate_sha256"]
+        if digest and digest not in texts:
+            before = shown.setdefault(digest, ", ".join(where))
+            first_time = before == ", ".join(where)
+            texts[digest] = Text(_block(row["candidate"])) if first_time else Text(f"as under {_safe(before)}", style="dim")
     across = max(1, min(len(texts), width // _COLUMN))
     table = Table(box=None, pad_edge=False, show_header=False, padding=(1, 3, 0, 0), expand=True)
     for _ in range(across):
@@ -85,7 +95,7 @@ def _candidates(view: TaskView, stack: str, condition: str, letters: dict[str, s
     return table
 
 
-def _candidate(view: TaskView, mine: list[Row], digest: str, text: str, letters: dict[str, str]) -> Text:
+def _candidate(view: TaskView, mine: list[Row], digest: str, text: Text, letters: dict[str, str]) -> Text:
     """One candidate: its letter, where it came from, how it was verified, and its text."""
     cells = {(row["replicate"], row["attempt"]) for row in mine if row["candidate_sha256"] == digest}
     condition = mine[0]["condition"]
@@ -100,8 +110,7 @@ def _candidate(view: TaskView, mine: list[Row], digest: str, text: str, letters:
     result.append(f"replicates {', '.join(str(replicate) for replicate in sorted({cell[0] for cell in cells}))}\n", style="dim")
     for line, outcome in said:
         result.append(f"{line}\n", style=_STYLES.get(outcome, ""))
-    result.append(_block(text))
-    return result
+    return result.append(text)
 
 
 def _verification(row: Row) -> tuple[str, str]:

@@ -211,7 +211,8 @@ class TestShow:
         text = run("show", "Human/0", "--store", root, COLUMNS="130")
         assert text.count("A  replicates 0, 1") == 2
         assert "B" not in text
-        assert text.count(GOOD.splitlines()[1]) == 2
+        assert text.count(GOOD.splitlines()[1]) == 1
+        assert "as under a, live" in text
 
     def test_verdicts(self, root):
         text = run("show", "Human/1", "--store", root, COLUMNS="130")
