@@ -55,7 +55,7 @@ def connect(store: str | Path) -> duckdb.DuckDBPyConnection:
         if connection is not None:
             return connection
         try:
-            build_catalog(root)
+            seen.add(_build(root))
         except StoreError:
             break
     # A store that cannot be written can still be read: the same views, in memory. Damage raises here as it did above.
@@ -78,6 +78,12 @@ def build_catalog(root: Path) -> Path:
         StoreError: The folder is no store, or the catalog cannot be written.
     """
     root = _existing(root)
+    _build(root)
+    return root / CATALOG_FILE
+
+
+def _build(root: Path) -> str:
+    """Build the catalog; returns its version."""
     path = root / CATALOG_FILE
     remove_stale(root)
     temporary = root / f".{os.getpid()}-{uuid.uuid4().hex}{TEMPORARY}"
@@ -85,19 +91,18 @@ def build_catalog(root: Path) -> Path:
         # The version is taken before the manifests are read: what is sealed in between makes the catalog older, never newer.
         version = _version(root)
         try:
-            connection = duckdb.connect(temporary)
+            with closing(duckdb.connect(temporary)) as connection:
+                _settings(connection)
+                _define(connection, root, version)
         except duckdb.Error as error:
             raise _unwritable(path, error) from None
-        with closing(connection):
-            _settings(connection)
-            _define(connection, root, version)
         with writing(path):
             temporary.replace(path)
     finally:
         for leftover in (temporary, temporary.with_name(f"{temporary.name}.wal")):
             with suppress(OSError):
                 leftover.unlink(missing_ok=True)
-    return path
+    return version
 
 
 def _existing(store: str | Path) -> Path:

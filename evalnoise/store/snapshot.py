@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evalnoise.store.files import reading
 from evalnoise.store.manifest import Manifest, SealedFile
 from evalnoise.store.store import SHORT, load_protocol
 from evalnoise.store.study import is_complete
@@ -75,7 +76,8 @@ def fingerprint(root: Path) -> str:
     """The state of every manifest of a store, without reading them."""
     found = []
     for path in sorted(root.glob("studies/*/*/manifest.jsonl")):
-        facts = path.stat()
+        with reading(path):
+            facts = path.stat()
         found.append(f"{path.relative_to(root)} {facts.st_ino} {facts.st_size} {facts.st_mtime_ns}")
     return "\n".join(found)
 

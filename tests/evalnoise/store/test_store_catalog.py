@@ -167,10 +167,10 @@ def test_folders_above_the_store_that_read_as_partitions_change_nothing(tmp_path
 def test_a_store_that_cannot_be_written_can_be_read(store, study, outcome_rows, monkeypatch):
     commit(study, outcome_rows)
 
-    def refuse(root: Path) -> Path:
+    def refuse(root: Path) -> str:
         raise StoreError(str(root), expected="a place that can be written", found="read-only file system", remedy="…")
 
-    monkeypatch.setattr("evalnoise.store.catalog.build_catalog", refuse)
+    monkeypatch.setattr("evalnoise.store.catalog._build", refuse)
     assert query(store, "select count(*) from outcomes") == [(4,)]
     assert not (store.root / CATALOG_FILE).exists()
 
