@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import combinations
 from typing import Any
 
@@ -123,9 +123,11 @@ def contrast_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts]) -> I
     analysis = study.analysis
     level = 1 - analysis.alpha
     drawn: dict[str, Any] = {"seed": analysis.seed, "resamples": analysis.resamples, "level": level}
+    replays = {condition.name for condition in study.conditions if condition.kind == "replay"}
     for stack in study.stacks:
         for first, second in combinations([condition.name for condition in study.conditions], 2):
             a, b = counts[stack.name, first], counts[stack.name, second]
+            one_draw = len(replays & {first, second}) == 1
             arrays = (a.passes, a.runs, b.passes, b.runs)
             found = (
                 ("score", between.score_contrast(*arrays, **drawn)),
@@ -134,6 +136,8 @@ def contrast_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts]) -> I
                 ("w", between.w_contrast_benchmark(*arrays, level=level)),
             )
             for name, contrast in found:
+                if name == "score" and one_draw:
+                    contrast = _of_one_draw(contrast)  # noqa: PLW2901 - the same contrast, read as it must be
                 said = between.sentence(contrast, of=name, a=first, b=second)
                 yield {
                     **_protocol(shop),
@@ -145,6 +149,17 @@ def contrast_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts]) -> I
                     "sentence": said if len(study.stacks) == 1 else f"{stack.name}: {said}",
                     **asdict(contrast.result),
                 }
+
+
+def _of_one_draw(contrast: between.Contrast) -> between.Contrast:
+    """A difference of scores between fresh runs and a replay, without its interval.
+
+    The replayed run is one draw from the very runs that it is compared with: no interval over its replicates, which are all that
+    one draw, says anything about another.
+    """
+    bare = replace(contrast.result, lo=None, hi=None, level=None, covers=Covers.NOTHING, seed=None, resamples=None)
+    reason = "a replay repeats one recorded run, and its score is that one draw"
+    return replace(contrast, result=replace(bare, undefined=reason, note=""), finding=between.Finding.PROVES_NOTHING)
 
 
 def budget_rows(shop: Workshop, estimates: list[Row]) -> Iterator[Row]:

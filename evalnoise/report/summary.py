@@ -77,5 +77,5 @@ def judge_rows(summary: Summary) -> list[dict[str, Any]]:
 def main_sentences(summary: Summary) -> list[str]:
     """One sentence per contrast: of the score for new runs of these tasks, of w for new tasks. The view has all methods."""
     main = {("score", "benchmark"), ("w", "population")}
-    kept = [row for row in summary.contrasts if (row["estimate"], row["covers"]) in main or row["value"] is None]
+    kept = [row for row in summary.contrasts if (row["estimate"], row["covers"]) in main or not row["covers"]]
     return list(dict.fromkeys(str(row["sentence"]) for row in kept))
