@@ -36,6 +36,7 @@ class AnthropicMessages(HttpProvider):
             anthropic.APIStatusError, anthropic.APITimeoutError, anthropic.APIConnectionError, anthropic.AnthropicError
         )
         super().__init__(spec, make, errors)
+        # With a timeout of our own, the SDK does not refuse a large max_tokens for fear of ten minutes.
         self._client = anthropic.AsyncAnthropic(
             api_key=self._secret.reveal(), base_url=spec.base_url, timeout=spec.timeout, max_retries=0
         )
@@ -51,8 +52,6 @@ class AnthropicMessages(HttpProvider):
             messages=body.pop("messages"),
             max_tokens=body.pop("max_tokens"),
             extra_body=body,
-            # Named here too: the SDK otherwise refuses a large max_tokens, guessing that it takes over ten minutes.
-            timeout=self._spec.timeout,
         )
         return await answer.read()
 
