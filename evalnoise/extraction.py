@@ -8,10 +8,10 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from evalnoise.programs import defines, parse_program
 from schemas.records import Task, TaskKind
 
 _THINK = re.compile(r"^[ \t]*<(?:think|thinking)>", re.IGNORECASE | re.MULTILINE)
@@ -126,7 +126,7 @@ def _blocks(text: str, indent: int) -> Iterator[_Block]:
     opening: re.Match[str] | None = None
     lines: list[str] = []
     index = 0
-    for line in [*text.split("\n"), None]:
+    for line in [*text.removesuffix("\n").split("\n"), None]:
         if opening is None:
             opening = _opening(line, indent) if line is not None else None
             lines = []
@@ -157,39 +157,15 @@ def _program(text: str) -> str | None:
 
 
 def _parse(text: str) -> ast.Module | None:
-    with warnings.catch_warnings():
-        # A doubtful escape in a candidate is the candidate's affair.
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(text)
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
-            return None
+    try:
+        return parse_program(text)
+    except SyntaxError:
+        return None
 
 
 def _defines(program: str, name: str) -> bool:
-    """Whether the program binds the name at its top level, also under an ``if`` or in a ``try``."""
     tree = _parse(program)
-    return tree is not None and any(name in _bound(node) for node in _top_level(tree.body))
-
-
-def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    for node in body:
-        yield node
-        if isinstance(node, ast.If | ast.Try):
-            yield from _top_level([*node.body, *node.orelse, *(node.finalbody if isinstance(node, ast.Try) else ())])
-
-
-def _bound(node: ast.stmt) -> set[str]:
-    match node:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return {name}
-        case ast.Assign(targets=targets):
-            return {target.id for target in targets if isinstance(target, ast.Name)}
-        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
-            return {name}
-        case ast.Import(names=names) | ast.ImportFrom(names=names):
-            return {alias.asname or alias.name for alias in names}
-    return set()
+    return tree is not None and defines(tree, name)
 
 
 def _states_something(program: str) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 
 from evalnoise.literals import other_literals
+from evalnoise.programs import parse_program
 from schemas.records import Task, TaskKind
 
 LIMIT = 40
@@ -73,8 +73,6 @@ class _Edit:
     field: str
     place: int | None
     replacement: ast.AST
-    looping: bool
-    """Inside a ``while``: the mutant may run for ever."""
 
 
 _Variants = Callable[[ast.AST], Iterator[ast.AST]]
@@ -92,10 +90,8 @@ def mutants(task: Task) -> Iterator[str]:
 
 def _programs(task: Task) -> Iterator[str]:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(task.reference)
-    except (SyntaxError, ValueError):
+        tree = parse_program(task.reference)
+    except SyntaxError:
         return
     seen = {ast.unparse(tree)}
     stub = _stub(tree, task.entry_point)
@@ -115,8 +111,8 @@ def _edits(tree: ast.Module, entry_point: str) -> Iterator[_Edit]:
     """All edits: the entry point's before other functions', those that may loop for ever last."""
     entry = [node for node in tree.body if _is_entry(node, entry_point)]
     rest = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node not in entry]
-    edits = [*_of_functions(entry), *_of_functions(rest)]
-    return chain((e for e in edits if not e.looping), (e for e in edits if e.looping))
+    groups = (_of_functions(nodes, looping=looping) for looping in (False, True) for nodes in (entry, rest))
+    return chain.from_iterable(groups)
 
 
 def _is_entry(node: ast.stmt, entry_point: str) -> bool:
@@ -127,14 +123,15 @@ def _is_entry(node: ast.stmt, entry_point: str) -> bool:
     return False
 
 
-def _of_functions(nodes: Sequence[ast.stmt]) -> Iterator[_Edit]:
-    """Edits of some functions, kind of mistake by kind of mistake in turn."""
-    sites = [site for node in nodes for site in _sites(node, looping=False)]
-    columns = [[edit for site in sites for edit in _variants_at(site, variants)] for variants in _KINDS]
+def _of_functions(nodes: Sequence[ast.stmt], *, looping: bool) -> Iterator[_Edit]:
+    """Edits of some functions, inside or outside of loops that may not end, kind of mistake by kind of mistake in turn."""
+    sites = [site for node in nodes for site in _sites(node, looping=False) if site[-1] is looping]
+    columns = [[_Edit(*site[:3], replacement) for site in sites for replacement in variants(site[3])] for variants in _KINDS]
     return (edit for row in zip_longest(*columns) for edit in row if edit is not None)
 
 
 _Site = tuple[ast.AST, str, int | None, ast.AST, bool]
+"""Holder, field and place of a node, the node, and whether it is inside a ``while``, so that a mutant may run for ever."""
 
 
 def _sites(node: ast.AST, *, looping: bool) -> Iterator[_Site]:
@@ -153,12 +150,6 @@ def _sites(node: ast.AST, *, looping: bool) -> Iterator[_Site]:
 
 def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def _variants_at(site: _Site, variants: _Variants) -> Iterator[_Edit]:
-    holder, field, place, child, looping = site
-    for replacement in variants(child):
-        yield _Edit(holder, field, place, replacement, looping)
 
 
 def _applied(tree: ast.Module, edit: _Edit) -> str:

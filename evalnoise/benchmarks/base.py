@@ -6,7 +6,6 @@ import difflib
 import gzip
 import hashlib
 import json
-import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -18,7 +17,7 @@ from schemas.errors import DataError
 from schemas.records import Benchmark, SourceFile, Task
 
 SHARED_VARIABLE = "EVALNOISE_SHARED"
-SHARED_DEFAULT = "../shared"
+"""The environment variable with which a study file may name a folder of public data; remedies mention it."""
 INPUT_MAX_BYTES = 8 * 1024 * 1024
 """Limit of one encoded argument list. Inputs are trusted data, so it is far above the limit for what candidates return."""
 
@@ -27,10 +26,7 @@ Kinds = type | tuple[type, ...]
 
 
 def data_path(text: str) -> Path:
-    """The path that a study names: ``$EVALNOISE_SHARED`` (or its default) filled in, ``~`` expanded, otherwise as it is."""
-    shared = os.environ.get(SHARED_VARIABLE) or SHARED_DEFAULT
-    for spelling in (f"${{{SHARED_VARIABLE}}}", f"${SHARED_VARIABLE}"):
-        text = text.replace(spelling, shared)
+    """The path that a study names, from the working directory, ``~`` expanded."""
     return Path(text).expanduser()
 
 

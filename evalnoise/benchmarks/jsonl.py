@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evalnoise.benchmarks.base import INPUT_MAX_BYTES, Kinds, benchmark, check_fields, data_path, json_lines, read_source
+from evalnoise.programs import defines, parse_program
 from schemas.errors import DataError
 from schemas.records import Benchmark, Task, TaskKind
 from schemas.study import JsonlBenchmark
@@ -28,10 +29,10 @@ _OPTIONAL: Mapping[str, Kinds] = {
 
 
 def load_jsonl(spec: JsonlBenchmark) -> Benchmark:
-    """The tasks of a file in file order; the benchmark is named after the file. Raises DataError."""
+    """The tasks of a file in file order; the benchmark is named ``jsonl`` wherever the file lies. Raises DataError."""
     path = data_path(spec.path)
     data, source = read_source(path, sha256=spec.sha256, remedy=REMEDY)
-    return benchmark(path.stem, _tasks(data, path), [source], remedy=REMEDY)
+    return benchmark("jsonl", _tasks(data, path), [source], remedy=REMEDY)
 
 
 def _tasks(data: bytes, path: Path) -> Iterator[tuple[str, Task]]:
@@ -53,7 +54,7 @@ def _task(row: Mapping[str, Any], where: str) -> Task:
         entry_point=row["entry_point"],
         code=row.get("code", ""),
         inputs=inputs,
-        n_base_inputs=row.get("n_base_inputs", len(inputs)),
+        n_base_inputs=len(inputs),
         atol=float(row.get("atol", 0.0)),
         cluster=row.get("cluster", ""),
     )
@@ -68,8 +69,6 @@ def _check(task: Task, where: str) -> None:
         raise _error(where, "entry_point", "the name of a Python function", repr(task.entry_point))
     if not (math.isfinite(task.atol) and task.atol >= 0):
         raise _error(where, "atol", "a finite number of 0 or more", repr(task.atol))
-    if not 0 <= task.n_base_inputs <= len(task.inputs):
-        raise _error(where, "n_base_inputs", f"0 to {len(task.inputs)}", str(task.n_base_inputs))
     if task.kind is TaskKind.FUNCTION:
         if not task.inputs:
             raise _error(where, "inputs", "at least one argument list for a task of kind 'function'", "none")
@@ -80,12 +79,10 @@ def _check(task: Task, where: str) -> None:
 
 def _check_program(task: Task, where: str) -> None:
     try:
-        body = ast.parse(f"{task.code}\n{task.reference}").body
-    except (SyntaxError, ValueError) as error:
-        raise _error(where, "reference", "a Python program", f"{type(error).__name__}: {error}") from None
-    names = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
-    targets = {inner.id for node in body if isinstance(node, ast.Assign) for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-    if task.entry_point not in names | targets:
+        tree = parse_program(f"{task.code}\n{task.reference}")
+    except SyntaxError as error:
+        raise _error(where, "reference", "a Python program", f"SyntaxError: {error}") from None
+    if not defines(tree, task.entry_point):
         raise _error(where, "reference", f"a program that defines {task.entry_point!r} at top level", "none of that name")
 
 

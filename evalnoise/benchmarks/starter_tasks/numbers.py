@@ -16,8 +16,8 @@ def alternating_digits(number: int) -> int:
     """Add up the decimal digits of a number with alternating signs.
 
     The last digit counts positive, the one before it negative, and so on. For a negative number the sum of its
-    digits, made the same way, is negated. alternating_digits(123) is 3 - 2 + 1 = 2, alternating_digits(-12) is -(2
-    - 1) = -1.
+    digits, made the same way, is negated. alternating_digits(123) is 2, from 3 - 2 + 1, and
+    alternating_digits(-12) is -1.
     """
     total = 0
     for place, digit in enumerate(reversed(str(abs(number)))):
