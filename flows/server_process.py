@@ -116,7 +116,7 @@ def wait_ready(record: Record, say: Callable[[str], None], seconds: float) -> st
             return f"no answer after {passed:.0f} s ({_last_line()})"
         if passed - shown >= PROGRESS_SECONDS:
             waited = f" ({passed:.0f} s)" if passed >= 1 else ""
-            say(f"Starting the Prefect server, once; it takes up to half a minute{waited}")
+            say(f"Starting the Prefect server, once; it usually takes 10 to 30 s{waited}")
             shown = passed
         time.sleep(0.2)
 
