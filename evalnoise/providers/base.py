@@ -81,6 +81,28 @@ class Provider(Protocol):
         """Let go of connections. The provider cannot be used afterwards."""
 
 
+class LiveProvider:
+    """What providers that make fresh answers have in common: all but `complete`."""
+
+    journalled = True
+
+    def __init__(self, name: str, make: RequestMaker) -> None:
+        self.name = name
+        """Kind of provider."""
+        self._make = make
+
+    def request(self, prompt: str, context: CallContext) -> Request:
+        """The request for a rendered prompt."""
+        return self._make(prompt, context)
+
+    def occurrence(self, context: CallContext) -> int:
+        """The replicate, or, for a judge, the repeat."""
+        return context.replicate
+
+    async def close(self) -> None:
+        """Let go of connections, where there are any."""
+
+
 def sendable(text: str) -> str:
     """Text that UTF-8 can carry: lone surrogates become backslash escapes; all other text is unchanged."""
     return escape_surrogates(text)[0]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from evalnoise.providers.base import CallContext, Request, RequestMaker
+from evalnoise.providers.base import CallContext, LiveProvider, Request, RequestMaker
 from evalnoise.providers.keys import Secret, read_key
 from evalnoise.providers.retry import backoff, retry_after
 from schemas.errors import ProviderError
@@ -78,30 +78,19 @@ class SdkErrors:
     any: type[Exception]
 
 
-class HttpProvider(ABC):
+class HttpProvider(LiveProvider, ABC):
     """Base of the providers behind an SDK. One client, and so one connection pool, for each; bound to one event loop."""
 
-    journalled = True
     first_wait = 0.5
     """Seconds before the first retry, if the server does not say; doubled for each further one."""
 
     def __init__(self, spec: HttpSpec, make: RequestMaker, errors: SdkErrors) -> None:
-        self.name = spec.name
-        """Kind of provider."""
+        super().__init__(spec.name, make)
         self._spec = spec
-        self._make = make
         self._errors = errors
         self._secret: Secret = read_key(spec.name, spec.api_key_env)
         self._answered = False
         self._failed_in_a_row = 0
-
-    def request(self, prompt: str, context: CallContext) -> Request:
-        """The request for a rendered prompt."""
-        return self._make(prompt, context)
-
-    def occurrence(self, context: CallContext) -> int:
-        """The replicate, or, for a judge, the repeat."""
-        return context.replicate
 
     async def complete(self, request: Request, context: CallContext) -> Response:
         """Send the request, again where that can help. Raises ProviderError for what would fail every call."""
@@ -117,10 +106,6 @@ class HttpProvider(ABC):
             if not again or wait is None:
                 return self._give_up(result, attempts, context)
             await asyncio.sleep(wait)
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Close the client's connections."""
 
     @abstractmethod
     async def _send(self, request: Request) -> bytes:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from evalnoise.providers.base import CallContext, Request, RequestMaker, messages
+from evalnoise.providers.base import CallContext, LiveProvider, Request, RequestMaker, messages
 from schemas.records import Outcome, Response, ResponseClass, TaskKind
 from schemas.study import OracleJudge, OracleProvider
 from schemas.versions import ORACLE
@@ -78,23 +78,12 @@ def true_w(rates: NDArray[np.float64]) -> float:
     return float(np.mean(rates * (1 - rates)))
 
 
-class OracleModel:
+class OracleModel(LiveProvider):
     """Provider ``oracle``: passes each task with its known rate."""
 
-    name = "oracle"
-    journalled = True
-
     def __init__(self, spec: OracleProvider, make: RequestMaker) -> None:
+        super().__init__(spec.name, make)
         self._spec = spec
-        self._make = make
-
-    def request(self, prompt: str, context: CallContext) -> Request:
-        """The request for a rendered prompt."""
-        return self._make(prompt, context)
-
-    def occurrence(self, context: CallContext) -> int:
-        """The replicate."""
-        return context.replicate
 
     async def complete(self, request: Request, context: CallContext) -> Response:
         """The canonical solution or the mutant, by the cell's own draw."""
@@ -111,27 +100,13 @@ class OracleModel:
             answer = f"{opening}\n\n{_fenced(answer)}\n\n{_CLOSING}\n"
         return _response(request, answer, ("model", seed, *_cell(context)))
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
 
-
-class OracleJudgeModel:
+class OracleJudgeModel(LiveProvider):
     """Judge ``oracle``: says what execution said, but for a known share of flips and of answers without a verdict."""
 
-    name = "oracle"
-    journalled = True
-
     def __init__(self, spec: OracleJudge, make: RequestMaker) -> None:
+        super().__init__(spec.name, make)
         self._spec = spec
-        self._make = make
-
-    def request(self, prompt: str, context: CallContext) -> Request:
-        """The request for a rendered prompt."""
-        return self._make(prompt, context)
-
-    def occurrence(self, context: CallContext) -> int:
-        """The repeat."""
-        return context.replicate
 
     async def complete(self, request: Request, context: CallContext) -> Response:
         """A verdict and a confidence; without an executed outcome there is nothing to know, so no verdict."""
@@ -145,9 +120,6 @@ class OracleJudgeModel:
             confidence = 50 + int(uniform(seed, "confidence", *cell) * 51)
             answer = f"VERDICT: {'PASS' if says_pass else 'FAIL'}\nCONFIDENCE: {confidence}\n"
         return _response(request, answer, ("judge", seed, *cell))
-
-    async def close(self) -> None:
-        """Nothing to let go of."""
 
 
 def request_maker(spec: OracleProvider | OracleJudge, model: str, max_tokens: int) -> RequestMaker:
