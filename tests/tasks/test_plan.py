@@ -32,15 +32,17 @@ def study(*, replicates: int = 4, shard_cells: int = 10, seed: int = 0, source: 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    replicates=st.integers(1, 6), shard_cells=st.integers(1, 40), n_tasks=st.integers(1, 60), seed=st.integers(0, 99), data=st.data()
+    replicates=st.integers(1, 6),
+    shard_cells=st.integers(1, 40),
+    n_tasks=st.integers(1, 60),
+    seed=st.integers(0, 99),
+    data=st.data(),
 )
 def test_every_cell_is_planned_once_and_replays_come_after_their_source(replicates, shard_cells, n_tasks, seed, data) -> None:
     source = data.draw(st.integers(0, replicates - 1))
     plan = study(replicates=replicates, shard_cells=shard_cells, seed=seed, source=source)
     shards = measured_shards(plan, n_tasks)
-    cells = Counter(
-        (s.stack, s.condition, s.replicate, task) for s in shards for task in range(s.start, s.stop)
-    )
+    cells = Counter((s.stack, s.condition, s.replicate, task) for s in shards for task in range(s.start, s.stop))
     assert set(cells.values()) == {1}
     assert len(cells) == 2 * 3 * replicates * n_tasks
     assert max(s.cells for s in shards) <= shard_cells
