@@ -10,8 +10,10 @@ Slug = Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$")
 """A name that is safe in a path and in SQL: lower-case letters, digits, dot, dash, underscore; at most 64."""
 
 DEFAULT_PROMPT = (
+    "{% if task.kind == 'output' %}Answer with the value alone, as a Python literal: no fence, no explanation.\n\n"
+    "{{ task.prompt }}{% else %}"
     "Solve the task below in Python. Answer with one fenced code block that holds a complete program which defines "
-    "`{{ task.entry_point }}`; no tests, no explanation.\n\n{{ task.prompt }}"
+    "`{{ task.entry_point }}`; no tests, no explanation.\n\n{{ task.prompt }}{% endif %}"
 )
 DEFAULT_JUDGE_PROMPT = (
     "A Python program was written for the task below. Decide whether it is correct for every valid input. The first "
