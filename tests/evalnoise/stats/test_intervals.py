@@ -113,6 +113,8 @@ def test_gaffke_is_not_degenerate_where_nothing_varied():
     # The pseudo-task's weight is Beta(1, 164).
     assert found.hi == pytest.approx((1 - 0.025 ** (1 / 164)) * 100 / 380, rel=0.03)
     assert "conjecture" in found.note
+    one_short = w_gaffke([0] * 164, [20] * 163 + [2], seed=0)
+    assert one_short.hi == pytest.approx(found.hi * 0.5 / (100 / 380)), "with two runs a variance of 1/2 can be seen"
 
 
 def test_gaffke_contains_the_percentile_interval_s_upper_end(published):
@@ -190,7 +192,9 @@ def test_score_over_new_runs():
     assert [found.lo, found.hi] == pytest.approx([0.6 - Z * se, 0.6 + Z * se])
     assert score_benchmark(*balanced([10, 0], 10)).note.startswith("proves nothing")
     assert score_benchmark([1, 0], [1, 1]).undefined
-    assert "1 tasks have one run" in score_benchmark([3, 1], [5, 1]).note
+    single = score_benchmark([3, 1], [5, 1])
+    assert "1 tasks have one run" in single.note
+    assert single.lo == pytest.approx(0.8 - Z * ((0.3 / 5 + 0.3) / 4) ** 0.5)
 
 
 def test_score_over_new_tasks():

@@ -59,6 +59,20 @@ def test_the_limit_solves_its_equation():
     assert (p**20 + (1 - p) ** 20) ** 164 == pytest.approx(0.05, rel=1e-9)
 
 
+@pytest.mark.parametrize(("tasks", "runs"), [(5, 2), (40, 2), (3, 3), (9, 3)])
+def test_closed_forms_of_the_limit(tasks, runs):
+    """p^2 + q^2 = 1 - 2v and p^3 + q^3 = 1 - 3v."""
+    expected = (1 - 0.05 ** (1 / tasks)) / runs
+    assert none_varied_benchmark(np.array([runs]), np.array([tasks]), 0.05) == pytest.approx(expected, rel=1e-9)
+
+
+def test_closed_form_of_the_limit_at_unequal_runs():
+    """Four tasks with two runs and six with three: equal slopes 2/(1-2v) = 3/(1-3v) = s, and both logs add up to log 0.05."""
+    s = np.exp((4 * np.log(2) + 6 * np.log(3) - np.log(0.05)) / 10)
+    expected = (4 * (1 - 2 / s) / 2 + 6 * (1 - 3 / s) / 3) / 10
+    assert none_varied_benchmark(np.array([2, 3]), np.array([4, 6]), 0.05) == pytest.approx(expected, rel=1e-9)
+
+
 def test_one_task_with_fewer_runs_moves_the_limit_a_little():
     even = none_varied_benchmark(np.array([20]), np.array([164]), 0.05)
     uneven = none_varied_benchmark(np.array([2, 20]), np.array([1, 163]), 0.05)
@@ -74,6 +88,7 @@ def test_too_few_runs_to_bound_w(tasks, runs, defined):
 def test_population_limit_is_at_most_a_quarter():
     assert none_varied_population(1, 20, 0.05) == pytest.approx(0.95 / 4, rel=1e-5)
     assert none_varied_population(1, 2, 0.05) == 0.25
+    assert none_varied_population(50, 2, 0.05) == pytest.approx((1 - 0.05**0.02) / 2)
 
 
 @pytest.mark.parametrize(("runs", "largest"), [(2, 0.5), (3, 1 / 3), (4, 1 / 3), (20, 100 / 380)])
