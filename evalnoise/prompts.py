@@ -13,7 +13,7 @@ from schemas.errors import StudyError
 from schemas.records import Task
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
-_NAMES = "`task.id`, `task.prompt`, `task.entry_point`, `task.code` and, for a judge, `candidate`"
+_NAMES = "`task.id`, `task.kind`, `task.prompt`, `task.entry_point`, `task.code` and, for a judge, `candidate`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class TaskView:
     """What a template sees of a task. The reference is not in it: no prompt can give the answer away."""
 
     id: str
+    kind: str
     prompt: str
     entry_point: str
     code: str
@@ -45,7 +46,7 @@ def _compiled(template: str) -> Template:
 
 
 def _view(task: Task) -> TaskView:
-    return TaskView(task.id, task.prompt, task.entry_point, task.code)
+    return TaskView(task.id, task.kind.value, task.prompt, task.entry_point, task.code)
 
 
 def _bad(line: str, found: str) -> StudyError:

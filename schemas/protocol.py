@@ -10,8 +10,12 @@ from pydantic import BaseModel, ConfigDict
 
 from schemas.study import Study
 
-UNDIGESTED_STUDY_FIELDS = {"limits": {"concurrency", "max_cost"}, "verifier": {"workers"}}
-"""Fields that change how fast or how far a run goes, not what it measures. Data paths are replaced by digests as well."""
+UNDIGESTED_STUDY_FIELDS = {
+    "limits": ("concurrency", "max_cost"),
+    "verifier": ("workers",),
+    "provider": ("timeout", "max_retries", "latency"),
+}
+"""Fields, by the part of the study that holds them, that change how fast or how far a run goes, not what it measures."""
 
 
 class PinnedFile(BaseModel):
@@ -30,7 +34,7 @@ class Protocol(BaseModel):
 
     format: Literal[1] = 1
     study: dict[str, Any]
-    """The study as validated, defaults written out, without `UNDIGESTED_STUDY_FIELDS`, paths dropped."""
+    """The study as validated, defaults written out, without `UNDIGESTED_STUDY_FIELDS` and without paths."""
     replicates: int
     limit: int | None
     """The first so many tasks in the benchmark's order; None: all."""
@@ -61,20 +65,20 @@ class Protocol(BaseModel):
 
 
 def digested_study(study: Study) -> dict[str, Any]:
-    """The study's part of the protocol: defaults written out, operational fields and paths removed."""
-    body = study.model_dump(mode="json")
-    _drop_paths(body)
-    for name in UNDIGESTED_STUDY_FIELDS["limits"]:
-        body["limits"].pop(name, None)
+    """The study's part of the protocol: defaults written out; operational fields and file paths removed."""
+    body: dict[str, Any] = study.model_dump(mode="json")
+    body["benchmark"].pop("path", None)
+    _drop("limits", body["limits"])
     for stack in body["stacks"]:
-        for name in UNDIGESTED_STUDY_FIELDS["verifier"]:
-            stack["verifier"].pop(name, None)
+        _drop("verifier", stack["verifier"])
+    judges = body["judge"]["conditions"] if body["judge"] else ()
+    for owner in (*body["stacks"], *body["conditions"], *judges):
+        _drop("provider", owner["provider"])
+        # The recording's digest stands elsewhere in the protocol.
+        owner["provider"].pop("path", None)
     return body
 
 
-def _drop_paths(body: dict[str, Any]) -> None:
-    """Remove file paths: the files' digests stand elsewhere in the protocol."""
-    body["benchmark"].pop("path", None)
-    for owner in (*body["stacks"], *body["conditions"]):
-        if "path" in owner["provider"]:
-            owner["provider"].pop("path")
+def _drop(part: str, fields: dict[str, Any]) -> None:
+    for name in UNDIGESTED_STUDY_FIELDS[part]:
+        fields.pop(name, None)

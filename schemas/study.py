@@ -197,7 +197,7 @@ class Stack(Model):
     model: str = Field(min_length=1, max_length=200)
     """The model's name as the provider knows it."""
     prompt: str = DEFAULT_PROMPT
-    """Jinja template over `task` (id, prompt, entry_point, code)."""
+    """Jinja template over `task` (id, kind, prompt, entry_point, code)."""
     max_tokens: int = Field(default=1024, ge=1)
     """Output tokens at most."""
     retry: Literal["none", "resample"] = "none"

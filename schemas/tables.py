@@ -115,7 +115,7 @@ CALLS = Table(
         Column("input_tokens", _I, "Billed input tokens; null: unknown.", nullable=True),
         Column("output_tokens", _I, "Billed output tokens; null: unknown.", nullable=True),
         Column("cost_usd", _F, "US dollars; null: unknown.", nullable=True),
-        Column("error", _S, "Class infrastructure: what failed; else empty."),
+        Column("error", _S, "Class infrastructure: what failed; else empty.", measured=True),
         Column("response_id", _S, "The provider's id of the answer.", measured=True),
         Column("fingerprint", _S, "The provider's fingerprint of its system.", measured=True),
         Column("response", _S, "The body as received, JSON text.", measured=True),

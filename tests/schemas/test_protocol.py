@@ -1,0 +1,74 @@
+"""The protocol: what its digest covers and what it leaves out."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from evalnoise.studyfile import load_study
+from schemas.protocol import Protocol, digested_study
+from tests.flows.conftest import ROOT
+
+
+def digest(*changes: str) -> str:
+    study = load_study(ROOT / "studies" / "starter.yaml", changes)
+    protocol = Protocol(
+        study=digested_study(study),
+        replicates=study.replicates,
+        limit=None,
+        benchmark="starter",
+        benchmark_sha256="0" * 64,
+        benchmark_files=(),
+        n_tasks=49,
+        recordings={},
+        prompts={},
+        executors={},
+        checkers={},
+        measurement={"extractor": 1},
+    )
+    assert protocol.digest() == hashlib.sha256(protocol.canonical()).hexdigest()
+    assert Protocol.model_validate_json(protocol.canonical()) == protocol
+    return protocol.digest()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "limits.concurrency=3",
+        "limits.max_cost=12.5",
+        "stacks.0.verifier.workers=7",
+        "stacks.0.provider.latency=1.5",
+        "conditions.live.provider.latency=1.5",
+    ],
+)
+def test_how_fast_and_how_far_is_not_covered(change: str) -> None:
+    assert digest(change) == digest()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "replicates=9",
+        "stacks.0.model=other",
+        "stacks.0.prompt=hello",
+        "stacks.0.retry=none",
+        "stacks.0.provider.seed=1",
+        "stacks.0.verifier.inputs_cap=5",
+        "conditions.live.provider.alpha=0.5",
+        "judge.repeats=2",
+        "analysis.seed=4",
+        "analysis.deltas=[0.03]",
+        "limits.shard_cells=100",
+        "night=2026-11-29",
+    ],
+)
+def test_what_a_row_means_is_covered(change: str) -> None:
+    assert digest(change) != digest()
+
+
+def test_where_a_file_lies_is_not_covered(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("EVALNOISE_SHARED", "/one/place")
+    one = digested_study(load_study(ROOT / "studies" / "cruxeval.yaml"))
+    monkeypatch.setenv("EVALNOISE_SHARED", "/another")
+    assert digested_study(load_study(ROOT / "studies" / "cruxeval.yaml")) == one
