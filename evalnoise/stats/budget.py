@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-from scipy.special import ndtri
+from statistics import NormalDist
 
 from evalnoise.stats.estimate import Covers, Estimate, Method, joined
 
@@ -83,7 +82,9 @@ def rerun_budget(w_a: float, w_b: float, n_tasks: int, delta: float, *, alpha: f
 def z_sum(alpha: float, power: float) -> float:
     """z_(1-alpha/2) + z_power: 2.8015852181 for alpha 0.05 and power 0.8."""
     # The lower tail keeps its digits where 1 - alpha/2 would round to 1.
-    return float(-ndtri(alpha / 2) + ndtri(power))
+    # The standard library's quantile spares the command line the import of SciPy.
+    quantile = NormalDist().inv_cdf
+    return quantile(power) - quantile(alpha / 2)
 
 
 def _resolves(runs: int, needed: float) -> bool:
