@@ -33,7 +33,7 @@ def journal_records(store: Path, kind: str) -> Counter[str]:
         for line in path.read_bytes().splitlines():
             record = json.loads(line)
             if record["kind"] == kind:
-                found[f"{path.stem} {record['call']}"] += 1
+                found[f"{path.stem} {record['id']}"] += 1
     return found
 
 
