@@ -10,7 +10,7 @@ from evalnoise.store.partition import PartitionWrite
 from schemas.tables import BUDGETS, CHECKS, CONTRASTS, ESTIMATES
 from tasks.checks import check_rows
 from tasks.counts import read_counts, read_judged
-from tasks.estimates import budget_rows, contrast_rows, estimate_rows
+from tasks.estimates import budget_rows, judge_rows, ladder_rows
 from tasks.workshop import Workshop
 
 SHARD = "analyse"
@@ -25,10 +25,11 @@ def analyse(shop: Workshop) -> None:
         counts = read_counts(connection, plan.study.study, plan.digest, plan.protocol.n_tasks)
         judged = read_judged(connection, plan.study.study, plan.digest)
         checks = list(check_rows(shop, connection))
-    estimates = list(estimate_rows(shop, counts, judged))
+    rungs, contrasts = ladder_rows(shop, counts)
+    estimates = rungs + judge_rows(shop, judged)
     writes = [
         PartitionWrite(ESTIMATES, {}, estimates, "all"),
-        PartitionWrite(CONTRASTS, {}, list(contrast_rows(shop, counts)), "all"),
+        PartitionWrite(CONTRASTS, {}, contrasts, "all"),
         PartitionWrite(BUDGETS, {}, list(budget_rows(shop, estimates)), "all"),
         PartitionWrite(CHECKS, {}, checks, "all"),
     ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import combinations
 from typing import Any
+
+import numpy as np
 
 from evalnoise.providers.oracle import true_rates, true_w
 from evalnoise.stats import contrasts as between
@@ -13,7 +14,8 @@ from evalnoise.stats import intervals
 from evalnoise.stats.agreement import judge_agreement
 from evalnoise.stats.budget import budget_for
 from evalnoise.stats.estimate import Covers, Estimate, Method
-from evalnoise.stats.variance import score, variable_share, within_task_variance
+from evalnoise.stats.ladder import NamedContrast, ladder
+from evalnoise.stats.variance import score
 from schemas.records import Outcome
 from schemas.study import OracleJudge, OracleProvider
 from tasks.counts import Counts, Judged
@@ -22,14 +24,31 @@ from tasks.workshop import Workshop
 Row = dict[str, Any]
 
 
-def estimate_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts], judged: list[Judged]) -> Iterator[Row]:
-    """Every estimate of every stack under every condition and judge condition."""
-    for found in counts.values():
-        for name, estimate in _estimates(shop, found):
-            yield _row(shop, found.stack, found.condition, name, estimate)
-    for verdicts in judged:
-        for name, estimate in _judge_estimates(shop, verdicts):
-            yield _row(shop, verdicts.stack, verdicts.condition, f"verdict_{name}", estimate)
+def ladder_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts]) -> tuple[list[Row], list[Row]]:
+    """Rows of `estimates` and of `contrasts`: for each stack all conditions and all their pairs from one joint bootstrap."""
+    analysis = shop.plan.study.analysis
+    estimates: list[Row] = []
+    contrasts: list[Row] = []
+    for stack in shop.plan.study.stacks:
+        rungs = [counts[stack.name, condition.name] for condition in shop.plan.study.conditions]
+        passes, runs = np.stack([rung.passes for rung in rungs]), np.stack([rung.runs for rung in rungs])
+        found = ladder(passes, runs, seed=analysis.seed, resamples=analysis.resamples, level=1 - analysis.alpha)
+        estimates += [
+            _row(shop, stack.name, rungs[named.condition].condition, named.estimate, named.result) for named in found.estimates
+        ]
+        for rung in rungs:
+            estimates += [_row(shop, stack.name, rung.condition, name, estimate) for name, estimate in _beside_ladder(shop, rung)]
+        contrasts += [_contrast_row(shop, stack.name, named, rungs) for named in found.contrasts]
+    return estimates, contrasts
+
+
+def judge_rows(shop: Workshop, judged: Sequence[Judged]) -> list[Row]:
+    """Rows of `estimates` about judge conditions."""
+    return [
+        _row(shop, verdicts.stack, verdicts.condition, f"verdict_{name}", estimate)
+        for verdicts in judged
+        for name, estimate in _judge_estimates(shop, verdicts)
+    ]
 
 
 def _row(shop: Workshop, stack: str, condition: str, name: str, estimate: Estimate) -> Row:
@@ -40,34 +59,13 @@ def _protocol(shop: Workshop) -> Row:
     return {"study": shop.plan.study.study, "protocol": shop.plan.digest, "benchmark": shop.plan.benchmark.name}
 
 
-def _estimates(shop: Workshop, found: Counts) -> Iterator[tuple[str, Estimate]]:
-    analysis = shop.plan.study.analysis
-    level = 1 - analysis.alpha
-    passes, runs = found.passes, found.runs
-    drawn: dict[str, Any] = {"seed": analysis.seed, "resamples": analysis.resamples, "level": level}
-    yield "score", intervals.score_population(passes, runs, **drawn)
-    yield "score", intervals.score_benchmark(passes, runs, level=level)
-    yield "score_run_sd", intervals.score_run_sd(passes, runs, level=level)
-    yield "w", intervals.w_population(passes, runs, **drawn)
-    yield "w", intervals.w_gaffke(passes, runs, **drawn)
-    yield "w", intervals.w_benchmark(passes, runs, level=level)
-    if not within_task_variance(passes, runs).variable_tasks:
-        yield "w", intervals.w_population_limit(passes, runs, level=level)
-    yield "variable_share", variable_share(passes, runs, level=level)
-    yield from _plain_counts(found)
+def _beside_ladder(shop: Workshop, found: Counts) -> Iterator[tuple[str, Estimate]]:
+    scored = score(found.passes, found.runs)
+    unmeasured = float(found.unmeasured)
+    yield "n_unmeasured", Estimate(value=unmeasured, n_tasks=scored.n_tasks, n_replicates=scored.n_replicates)
     truth = _true_w(shop, found)
     if truth is not None:
         yield "w_true", truth
-
-
-def _plain_counts(found: Counts) -> Iterator[tuple[str, Estimate]]:
-    measured = within_task_variance(found.passes, found.runs)
-    scored = score(found.passes, found.runs)
-    shape: dict[str, Any] = {"n_tasks": scored.n_tasks, "n_replicates": scored.n_replicates}
-    undefined = measured.undefined
-    varied = None if undefined else float(measured.variable_tasks)
-    yield "variable_tasks", Estimate(value=varied, undefined=undefined, **shape)
-    yield "n_unmeasured", Estimate(value=float(found.unmeasured), **shape)
 
 
 def _true_w(shop: Workshop, found: Counts) -> Estimate | None:
@@ -117,38 +115,23 @@ def _judge_estimates(shop: Workshop, judged: Judged) -> Iterator[tuple[str, Esti
         yield "w_true", Estimate(value=spec.flip * (1 - spec.flip), method="oracle", seed=spec.seed, **shape)
 
 
-def contrast_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts]) -> Iterator[Row]:
-    """Every pair of conditions of a stack, in the study's order, untruncated."""
+def _contrast_row(shop: Workshop, stack: str, named: NamedContrast, rungs: Sequence[Counts]) -> Row:
     study = shop.plan.study
-    analysis = study.analysis
-    level = 1 - analysis.alpha
-    drawn: dict[str, Any] = {"seed": analysis.seed, "resamples": analysis.resamples, "level": level}
-    replays = {condition.name for condition in study.conditions if condition.kind == "replay"}
-    for stack in study.stacks:
-        for first, second in combinations([condition.name for condition in study.conditions], 2):
-            a, b = counts[stack.name, first], counts[stack.name, second]
-            one_draw = len(replays & {first, second}) == 1
-            arrays = (a.passes, a.runs, b.passes, b.runs)
-            found = (
-                ("score", between.score_contrast(*arrays, **drawn)),
-                ("score", between.score_contrast_benchmark(*arrays, level=level)),
-                ("w", between.w_contrast(*arrays, **drawn)),
-                ("w", between.w_contrast_benchmark(*arrays, level=level)),
-            )
-            for name, contrast in found:
-                if name == "score" and one_draw:
-                    contrast = _of_one_draw(contrast)  # noqa: PLW2901 - the same contrast, read as it must be
-                said = between.sentence(contrast, of=name, a=first, b=second)
-                yield {
-                    **_protocol(shop),
-                    "stack": stack.name,
-                    "condition_a": first,
-                    "condition_b": second,
-                    "estimate": name,
-                    "finding": contrast.finding.value,
-                    "sentence": said if len(study.stacks) == 1 else f"{stack.name}: {said}",
-                    **asdict(contrast.result),
-                }
+    first, second = rungs[named.a].condition, rungs[named.b].condition
+    replays = [study.condition(name).kind == "replay" for name in (first, second)]
+    one_draw = named.estimate == "score" and replays.count(True) == 1
+    contrast = _of_one_draw(named.contrast) if one_draw else named.contrast
+    said = between.sentence(contrast, of=named.estimate, a=first, b=second)
+    return {
+        **_protocol(shop),
+        "stack": stack,
+        "condition_a": first,
+        "condition_b": second,
+        "estimate": named.estimate,
+        "finding": contrast.finding.value,
+        "sentence": said if len(study.stacks) == 1 else f"{stack}: {said}",
+        **asdict(contrast.result),
+    }
 
 
 def _of_one_draw(contrast: between.Contrast) -> between.Contrast:
