@@ -77,8 +77,8 @@ def judge_rows(summary: Summary) -> list[dict[str, Any]]:
 def main_sentences(summary: Summary) -> list[str]:
     """One sentence per contrast, of the score and of w. The view `contrasts` has all methods.
 
-    Of the score for new runs of these tasks; of w for new tasks, with the paper's percentile interval, or, where so few tasks varied
-    that it covers too seldom, with the widest interval at hand.
+    Of the score for new runs of these tasks; of w for new tasks, with the paper's percentile interval, or, where so few tasks
+    varied that it covers too seldom, with the widest interval at hand.
     """
     by_contrast: dict[tuple[str, ...], list[Row]] = {}
     for row in summary.contrasts:
