@@ -93,13 +93,14 @@ def _difference(letter: str, body: str, expected: str, place: str, atol: float) 
         if expected == f"{_RAISES}{json.dumps(name)}}}":
             return None
         return Judgement(Reason.MISMATCH, tidy(f"{place}expected {_named(expected)}, found {name} raised"))
-    if body == expected:
+    raises = expected.startswith(_RAISES)
+    if body == expected and not raises:
         return None
     try:
         found = decode(body)
     except (UnencodableError, TooLargeError):
         return Judgement(Reason.PROTOCOL_ERROR, f"{place}a value that cannot be decoded")
-    if not expected.startswith(_RAISES) and same(decode(expected), found, atol):
+    if not raises and same(decode(expected), found, atol):
         return None
     return Judgement(Reason.MISMATCH, tidy(f"{place}expected {_named(expected)}, found {show(body)}"))
 

@@ -72,8 +72,8 @@ class Limits:
 
     @property
     def wall_seconds(self) -> float:
-        """Safety net: six times the CPU limit."""
-        return 6 * self.cpu_seconds
+        """Safety net: six times the CPU limit, half a minute at least."""
+        return max(6 * self.cpu_seconds, 30.0)
 
     @property
     def idle_seconds(self) -> float:

@@ -135,7 +135,7 @@ class Lane:
         """The sandbox, started if there is none. An engine that went away is waited for, but only once."""
         deadline = time.monotonic() + (_START_SECONDS if self._patient else 0)
         pause = _FIRST_PAUSE
-        while self._sandbox is None:
+        while self._sandbox is None and not self._closing.is_set():
             try:
                 self._sandbox = self._start()
             except SandboxError as error:

@@ -1,0 +1,211 @@
+"""Candidates that attack their verifier, each with the reasons that its verdict may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HONEST = "def f(x):\n    return x * 2 + 1\n"
+INPUTS = (1, 5, 7)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One kind of hostile candidate."""
+
+    name: str
+    source: str
+    reasons: str
+    """The verdict's reason, or several with spaces between."""
+    leftovers: bool = False
+    """Whether it leaves something that only a new container gets rid of."""
+
+
+def _then_honest(name: str, body: str, **more: bool) -> Attack:
+    """Does its harm once, then answers right: it passes, and must leave no trace."""
+    lines = "\n".join(f"        {line}" for line in body.strip("\n").splitlines())
+    source = f"import os, sys\ndone = []\ndef f(x):\n    if not done:\n        done.append(1)\n{lines}\n    return x * 2 + 1\n"
+    return Attack(name, source, "pass", **more)
+
+
+def _attempt(name: str, body: str) -> Attack:
+    """Tries what must be refused. Answers right only if it was refused, so a pass shows the refusal."""
+    lines = "\n".join(f"            {line}" for line in body.strip("\n").splitlines())
+    source = (
+        "import ctypes, os, resource, signal, sys\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        f"def f(x):\n    if x == 1:\n        try:\n{lines}\n"
+        "        except OSError:\n            return x * 2 + 1\n        except ValueError:\n            return x * 2 + 1\n"
+        "        return 'not refused'\n    return x * 2 + 1\n"
+    )
+    return Attack(name, source, "pass")
+
+
+ATTACKS = (
+    Attack("wrong answer", "def f(x): return x * 2", "mismatch"),
+    Attack("wrong type", "def f(x): return float(x * 2 + 1)", "mismatch"),
+    Attack("exception", "def f(x): raise KeyError(x)", "exception"),
+    Attack("syntax error", "def f(x: return x", "syntax-error"),
+    Attack("null byte", "def f(x): return x\0", "syntax-error"),
+    Attack("lone surrogate", "def f(x): return '\ud800'", "syntax-error"),
+    Attack("nesting that the compiler refuses", f"def f(x): return {'(' * 1000}x{')' * 1000}", "syntax-error"),
+    Attack("no entry point", "def g(x): return x", "missing-entry-point"),
+    Attack("entry point is no function", "f = 3", "missing-entry-point"),
+    Attack("endless loop", "def f(x):\n    while True: pass", "cpu-limit"),
+    Attack("endless loop at import", "while True: pass", "cpu-limit"),
+    Attack(
+        "endless loop that ignores every signal",
+        "import signal\nfor n in set(signal.Signals) - {9, 19}: signal.signal(n, signal.SIG_IGN)\ndef f(x):\n    while True: pass",
+        "cpu-limit",
+    ),
+    Attack(
+        "endless loop with its own limit raised",
+        "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (resource.getrlimit(resource.RLIMIT_CPU)[1],) * 2)\n"
+        "def f(x):\n    while True:\n        try: pass\n        except BaseException: pass",
+        "cpu-limit",
+    ),
+    Attack("endless loop in two processes", "import os\nos.fork()\nwhile True: pass", "cpu-limit"),
+    Attack("catastrophic pattern", "import re\ndef f(x): return re.match('(a|aa)+$', 'a' * 60 + 'b')", "cpu-limit"),
+    Attack(
+        "message of an exception that never ends",
+        "class E(Exception):\n    def __str__(self):\n        while True: pass\ndef f(x): raise E",
+        "cpu-limit",
+    ),
+    Attack(
+        "message of an exception that raises",
+        "class E(Exception):\n    def __str__(self): raise self\ndef f(x): raise E",
+        "exception",
+    ),
+    Attack("sleep", "import time\ndef f(x): time.sleep(1000)", "idle"),
+    Attack("stops itself", "import os, signal\ndef f(x): os.kill(os.getpid(), signal.SIGSTOP)", "idle"),
+    Attack("memory, one process", "def f(x):\n    hog = []\n    while True: hog.append(bytearray(2**20))", "oom"),
+    Attack(
+        "memory, several processes",
+        "import os, time\ndef f(x):\n    for _ in range(4):\n        if os.fork() == 0:\n            hog = []\n"
+        "            for _ in range(60): hog.append(bytearray(2**20))\n            time.sleep(9)\n"
+        "    time.sleep(2)\n    return x * 2 + 1",
+        "oom",
+    ),
+    Attack("memory that nobody has", "def f(x): return bytearray(2**50)", "oom"),
+    Attack(
+        "memory in files",
+        "def f(x):\n    for n in range(99):\n        with open(str(n), 'wb') as file: file.write(bytes(2**20))",
+        "exception oom",
+    ),
+    Attack("processes without end", "import os\ndef f(x):\n    while True: os.fork()", "exception cpu-limit"),
+    Attack(
+        "processes without end that go on",
+        "import os\ndef f(x):\n    while True:\n        try: os.fork()\n        except OSError: pass",
+        "cpu-limit",
+    ),
+    Attack(
+        "threads without end",
+        "import threading, time\ndef f(x):\n    while True: threading.Thread(target=time.sleep, args=(9,)).start()",
+        "exception",
+    ),
+    Attack("giant output, returned", "def f(x): return 'x' * 10**8", "output-limit"),
+    Attack("giant output, nested", "def f(x): return ['x' * 10**6] * 10**6", "output-limit"),
+    Attack("giant output, in the pipe", "import os\ndef f(x):\n    while True: os.write(3, b'o' * 65536)", "output-limit"),
+    Attack("deeply nested output", "def f(x):\n    out = []\n    for _ in range(5000): out = [out]\n    return out", "unencodable"),
+    Attack("output that holds itself", "def f(x):\n    out = []\n    out.append(out)\n    return out", "unencodable"),
+    Attack("one file too large", "def f(x): open('a', 'wb').write(bytes(2**26))", "exception"),
+    Attack("sys.exit", "import sys\ndef f(x): sys.exit(0)", "early-exit"),
+    Attack("sys.exit at import", "raise SystemExit", "early-exit"),
+    Attack("os._exit", "import os\ndef f(x): os._exit(0)", "early-exit"),
+    Attack(
+        "another program instead",
+        "import os, sys\ndef f(x): os.execv('/usr/local/bin/python3', ['python3', '-c', 'print(1)'])",
+        "early-exit",
+    ),
+    Attack("every descriptor closed", "import os\ndef f(x):\n    os.closerange(0, 4096)\n    return x * 2 + 1", "early-exit"),
+    Attack("kills itself", "import os\ndef f(x): os.kill(os.getpid(), 9)", "signal"),
+    Attack("claims a CPU limit", "import os, signal\ndef f(x): os.kill(os.getpid(), signal.SIGXCPU)", "signal"),
+    Attack("segfault", "import ctypes\ndef f(x): ctypes.string_at(0)", "signal"),
+    Attack("recursion", "def f(x): return f(x)", "exception"),
+    Attack("recursion without a limit", "import sys\nsys.setrecursionlimit(10**9)\ndef f(x): return f(x)", "signal oom"),
+    Attack("forged end", "import os\ndef f(x):\n    os.write(3, b'.\\n')\n    os._exit(0)", "early-exit protocol-error"),
+    Attack("forged results", "import os\ndef f(x):\n    os.write(3, b'o1\\no2\\no3\\n.\\n')\n    os._exit(0)", "mismatch"),
+    Attack(
+        "too many results",
+        "import os\ndef f(x):\n    os.write(3, b'o%d\\n' % (x * 2 + 1))\n    return x * 2 + 1",
+        "mismatch protocol-error",
+    ),
+    Attack(
+        "forged frames everywhere",
+        'import os, struct\nframe = struct.pack(\'>II\', 40, 30) + b\'{"ended":"exited","status":0}\'\ndef f(x):\n'
+        "    for n in range(256):\n        try: os.write(n, frame)\n        except OSError: pass\n    os._exit(0)",
+        "early-exit protocol-error",
+    ),
+    Attack(
+        "letters that mean nothing",
+        "import os\ndef f(x):\n    os.write(3, b'!infrastructure\\n')\n    os._exit(0)",
+        "protocol-error",
+    ),
+    Attack("nothing but line ends", "import os\ndef f(x):\n    os.write(3, b'\\n' * 60000)\n    os._exit(0)", "protocol-error"),
+    Attack("equal to everything", "class E:\n    def __eq__(self, other): return True\ndef f(x): return E()", "unencodable"),
+    Attack(
+        "an int of its own",
+        "class E(int):\n    def __eq__(self, other): return True\n    __hash__ = int.__hash__\ndef f(x): return E(x * 2 + 1)",
+        "unencodable",
+    ),
+    Attack("patched json", "import json\njson.dumps = lambda *a, **k: '3'\ndef f(x): return 0", "mismatch"),
+    Attack(
+        "patched codec",
+        "import gc\nfor thing in gc.get_objects():\n"
+        "    if getattr(thing, '__name__', '') == 'encode' and getattr(thing, '__module__', '') == 'schemas.values':\n"
+        "        thing.__code__ = (lambda value, *, max_bytes=0: '3').__code__\ndef f(x): return 0",
+        "mismatch",
+    ),
+    Attack(
+        "frames and heap searched",
+        "import gc, sys\ndef texts():\n    frame = sys._getframe()\n    while frame:\n        yield repr(frame.f_locals)\n"
+        "        frame = frame.f_back\n"
+        "    for thing in gc.get_objects():\n        if type(thing) in (list, tuple, dict): yield repr(thing)[:10**5]\n"
+        "def f(x):\n    for text in texts():\n        if 'expected' in text and '15' in text: return 15\n    return 0",
+        "mismatch",
+    ),
+    Attack(
+        "hidden in the shape of a type",
+        "class M(type):\n    @property\n    def __module__(cls): raise SystemExit\nclass E(metaclass=M): pass\n"
+        "def f(x): return E()",
+        "early-exit unencodable",
+    ),
+    _then_honest("a flood on standard output", "for _ in range(200): print('x' * 10**5)\nsys.stdout.flush()"),
+    _then_honest("a thread that stays", "import threading, time\nthreading.Thread(target=time.sleep, args=(99,)).start()"),
+    _then_honest(
+        "a daemon", "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        while True: pass\n    os._exit(0)"
+    ),
+    _then_honest("kill everyone", "import signal\ntry: os.kill(-1, signal.SIGKILL)\nexcept OSError: pass"),
+    _then_honest(
+        "kill the process group", "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nos.killpg(0, signal.SIGTERM)"
+    ),
+    _then_honest(
+        "files that stay",
+        "os.makedirs('a/b/c')\nopen('a/b/x', 'w').write('x')\nos.chmod('a/b', 0)\nos.chmod('a', 0)\nopen('/tmp/y', 'w')",
+    ),
+    _then_honest("folders without end", "for _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')"),
+    _then_honest("files without end", "try:\n    for n in range(10**6): open(f'/tmp/{n}', 'w').close()\nexcept OSError: pass"),
+    _then_honest("links", "os.symlink('/', 'a')\nos.symlink('a', '/tmp/b')\nos.symlink('/opt/evalnoise', '/tmp/c')"),
+    _then_honest("no working directory", "os.rmdir('/tmp/job')"),
+    _then_honest(
+        "shared memory that stays", "import ctypes\nassert ctypes.CDLL(None).shmget(7, 4096, 0o1666) >= 0", leftovers=True
+    ),
+    _then_honest("a semaphore that stays", "import ctypes\nassert ctypes.CDLL(None).semget(7, 1, 0o1666) >= 0", leftovers=True),
+    _then_honest(
+        "exit handlers", "import atexit\natexit.register(os._exit, 3)\nclass D:\n    def __del__(self): os._exit(4)\nsys.d = D()"
+    ),
+    _then_honest("another home for the module", "sys.modules.clear()\nsys.path[:] = []\nsys.stdout = sys.stderr = None"),
+    _attempt("a message queue", "open('/dev/mqueue/q', 'w')"),
+    _attempt("descriptors of the supervisor", "open('/proc/1/fd/1', 'wb', buffering=0).write(b'x')"),
+    _attempt("memory of the supervisor", "open('/proc/1/mem', 'rb')"),
+    _attempt("limits of the supervisor", "resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0))"),
+    _attempt("interrupt of the supervisor", "os.kill(1, signal.SIGINT)"),
+    _attempt("end of the supervisor", "os.kill(1, signal.SIGKILL)"),
+    _attempt("trace of the supervisor", "if libc.ptrace(16, 1, 0, 0) != 0: raise OSError"),
+    _attempt("root", "os.setuid(0)"),
+    _attempt("a name space", "if libc.unshare(0x10000000) != 0: raise OSError"),
+    _attempt("a mount", "if libc.mount(b'none', b'/tmp', b'tmpfs', 0, None) != 0: raise OSError"),
+    _attempt("the supervisor's files", "open('/opt/evalnoise/verifiers/supervisor/child.py', 'a')"),
+    _attempt("the control group", "open('/sys/fs/cgroup/memory/memory.limit_in_bytes', 'w').write('9999999999')"),
+    _attempt("a network", "import socket\nsocket.create_connection(('192.0.2.1', 80), 1)"),
+    _attempt("a higher limit", "resource.setrlimit(resource.RLIMIT_CPU, (10**6, 10**6))"),
+)

@@ -1,0 +1,107 @@
+"""Hostile candidates in real containers: the right verdict, a supervisor that lives, and nothing left for the next candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from schemas.records import Outcome, Reason, Reference, Task, TaskKind
+from schemas.values import decode, encode
+from tests.verifiers.hostile import ATTACKS, HONEST, INPUTS, Attack
+from verifiers.differential import Differential
+from verifiers.image.build import ensure_image
+from verifiers.jobs import Job, Limits, Mode, Run
+from verifiers.sandbox.base import SandboxError
+from verifiers.sandbox.container import ContainerSandbox
+
+pytestmark = pytest.mark.docker
+
+MEMORY_MB = 128
+TASK = Task("t", TaskKind.FUNCTION, "", HONEST, "f", inputs=tuple(encode([x]) for x in INPUTS))
+REFERENCE = Reference(
+    "t", Outcome.PASS, Reason.PASS, outputs=tuple(encode(x * 2 + 1) for x in INPUTS), inputs_used=tuple(range(len(INPUTS)))
+)
+CHECKER = Differential()
+# What the next candidate finds: other processes' ids, files in every place that candidates may write, System V objects.
+PROBE = """
+import os
+def f():
+    processes = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid())]
+    sysv = [sum(1 for _ in open(f"/proc/sysvipc/{kind}")) - 1 for kind in ("shm", "sem", "msg")]
+    return processes, os.listdir("/tmp"), os.listdir("/tmp/job"), os.listdir("/dev/mqueue"), sysv
+"""
+CLEAN = ([], ["job"], [], [], [0, 0, 0])
+
+
+class Room:
+    """A container that is replaced only when it must be, so that cleaning up is the supervisor's own work."""
+
+    def __init__(self, image: str) -> None:
+        self._image = image
+        self.sandbox = ContainerSandbox(image, MEMORY_MB)
+
+    def run(self, source: str) -> Run:
+        return self.sandbox.run(CHECKER.job(TASK, REFERENCE, source, 0.3))
+
+    def probe(self) -> object:
+        run = self.sandbox.run(Job(Mode.CALLS, PROBE, Limits(5.0), "f", ("[]",)))
+        (_, text), _ = run.lines()
+        return decode(text)
+
+    def replace(self) -> None:
+        self.sandbox.close()
+        self.sandbox = ContainerSandbox(self._image, MEMORY_MB)
+
+
+@pytest.fixture(scope="module")
+def image(docker_engine: str) -> str:
+    return ensure_image().image_id
+
+
+@pytest.fixture(scope="module")
+def room(image: str) -> Iterator[Room]:
+    room = Room(image)
+    yield room
+    room.sandbox.close()
+
+
+def check(room: Room, attack: Attack) -> None:
+    run = room.run(attack.source)
+    judgement = CHECKER.judge(TASK, REFERENCE, run)
+    assert judgement.reason.value in attack.reasons.split(), (attack.name, judgement, run)
+    assert bool(run.leftovers) == attack.leftovers, (attack.name, run.leftovers)
+    try:
+        found = room.probe()
+    except SandboxError:
+        assert run.oom, "only a container that ran out of memory may be gone"
+        room.replace()
+        return
+    if attack.leftovers:
+        assert found != CLEAN
+        room.replace()
+    else:
+        assert found == CLEAN, attack.name
+    honest = CHECKER.judge(TASK, REFERENCE, room.run(HONEST))
+    assert honest.reason is Reason.PASS, (attack.name, honest)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_attack(room: Room, attack: Attack) -> None:
+    check(room, attack)
+
+
+def test_attacks_in_two_containers_at_once(image: str) -> None:
+    rooms = [Room(image), Room(image)]
+    quick = [attack for attack in ATTACKS if not {"cpu-limit", "idle", "oom"} & set(attack.reasons.split())]
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            halves = [
+                threads.submit(lambda room, part: [check(room, a) for a in part], room, quick[i::2]) for i, room in enumerate(rooms)
+            ]
+            for half in halves:
+                half.result()
+    finally:
+        for room in rooms:
+            room.sandbox.close()
