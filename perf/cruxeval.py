@@ -35,7 +35,7 @@ def measure(model: str, study: str, store: Path, data: Path) -> int:
     print(evalnoise("sql", query, "--store", str(store), "--format", "csv"))
     contrast = (
         "select estimate, value, lo, hi from contrasts where condition_a = 'sampled-0.8' and condition_b = 'sampled-0.2' "
-        "and estimate = 'w' and covers = 'population'"
+        "and estimate = 'w' and method = 'percentile task bootstrap'"
     )
     print(evalnoise("sql", contrast, "--store", str(store), "--format", "csv"))
     with library.connect(store) as connection:
