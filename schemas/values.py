@@ -39,10 +39,10 @@ def encode(value: object, *, max_bytes: int = MAX_BYTES) -> str:
     """The value as JSON text in ASCII. Raises UnencodableError and TooLargeError."""
     # Two bytes per node, and each character of text, are less than what the text will have; so a giant value is refused
     # before it is written out.
-    budget = [MAX_NODES, max_bytes + 1]
+    budget = [MAX_NODES, max_bytes + 1, max_bytes]
     text = json.dumps(_pack(value, MAX_DEPTH, budget), separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     if len(text) > max_bytes:
-        raise TooLargeError(f"{len(text)} bytes encoded, over the limit of {max_bytes}")
+        raise TooLargeError(f"over the limit of {max_bytes} bytes")
     return text
 
 
@@ -51,7 +51,7 @@ def _pack(value: Any, depth: int, budget: list[int]) -> object:
     budget[0] -= 1
     budget[1] -= 2 + (len(value) if kind is str or kind is bytes or kind is bytearray else 0)
     if budget[1] < 0:
-        raise TooLargeError("over the limit of bytes")
+        raise TooLargeError(f"over the limit of {budget[2]} bytes")
     if budget[0] < 0:
         raise UnencodableError(f"more than {MAX_NODES} nodes")
     if depth < 0:
@@ -107,7 +107,7 @@ _PACKERS: dict[type, tuple[str, Callable[[Any, _Pack], object]]] = {
 def decode(text: str, *, max_bytes: int = MAX_BYTES) -> object:
     """The value of `encode`'s text. Raises UnencodableError for anything that `encode` cannot have written."""
     if len(text) > max_bytes:
-        raise TooLargeError(f"{len(text)} bytes, over the limit of {max_bytes}")
+        raise TooLargeError(f"over the limit of {max_bytes} bytes")
     if _depth(text) > 3 * MAX_DEPTH + 3:
         raise UnencodableError("nested too deeply")
     try:

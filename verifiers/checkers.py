@@ -62,16 +62,24 @@ def incomplete(run: Run) -> Judgement:
 
 
 def failure(letter: str, body: str, place: str = "") -> Judgement | None:
-    """What a line says against the candidate; None for lines that say nothing against it."""
+    """What a line says against the candidate; None for lines that say nothing against it.
+
+    The place is named where the line is about one of several inputs.
+    """
+    if letter not in _PER_INPUT:
+        place = ""
     if letter == Line.EXIT:
         return Judgement(Reason.EARLY_EXIT, f"{place}SystemExit")
     if letter == Line.MISSING:
         return Judgement(Reason.MISSING_ENTRY_POINT)
-    if letter in (Line.EXCEPTION, Line.SYNTAX, Line.UNENCODABLE, Line.TOO_LARGE):
+    if letter in (Line.EXCEPTION, Line.IMPORT, Line.SYNTAX, Line.UNENCODABLE, Line.TOO_LARGE):
         return _described(letter, body, place)
     if letter in (Line.OUTPUT, Line.OK, Line.NO_OPERAND, Line.DONE):
         return None
     return Judgement(Reason.PROTOCOL_ERROR, f"{place}a line that the supervisor's child never writes")
+
+
+_PER_INPUT = frozenset({Line.EXCEPTION, Line.UNENCODABLE, Line.TOO_LARGE, Line.EXIT})
 
 
 def _described(letter: str, body: str, place: str) -> Judgement:
@@ -79,7 +87,7 @@ def _described(letter: str, body: str, place: str) -> Judgement:
     if letter in (Line.UNENCODABLE, Line.TOO_LARGE) and isinstance(facts, str):
         reason = Reason.UNENCODABLE if letter == Line.UNENCODABLE else Reason.OUTPUT_LIMIT
         return Judgement(reason, tidy(f"{place}{facts}"))
-    if letter in (Line.EXCEPTION, Line.SYNTAX) and isinstance(facts, dict):
+    if letter in (Line.EXCEPTION, Line.IMPORT, Line.SYNTAX) and isinstance(facts, dict):
         name, message, line = (facts.get(key) for key in ("type", "message", "line"))
         if isinstance(name, str) and isinstance(message, str) and isinstance(line, int):
             reason = Reason.SYNTAX_ERROR if letter == Line.SYNTAX else Reason.OOM if name == "MemoryError" else Reason.EXCEPTION

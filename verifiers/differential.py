@@ -63,14 +63,11 @@ class Differential:
             if letter == Line.OUTPUT or (letter == Line.EXCEPTION and expected.startswith(_RAISES)):
                 wrong = _difference(letter, body, expected, place, task.atol)
             else:
-                wrong = failure(letter, body, place if letter in _PER_INPUT else "")
+                wrong = failure(letter, body, place)
             if wrong is not None:
                 return wrong
             done += letter in (Line.OUTPUT, Line.EXCEPTION)
         return incomplete(run)
-
-
-_PER_INPUT = frozenset({Line.EXCEPTION, Line.UNENCODABLE, Line.TOO_LARGE, Line.EXIT})
 
 
 def _job(task: Task, program: str, inputs: tuple[str, ...], cpu_seconds: float, *, stop: bool) -> Job:

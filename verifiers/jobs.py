@@ -44,6 +44,8 @@ class Line(StrEnum):
 
     OUTPUT = "o"
     EXCEPTION = "x"
+    IMPORT = "i"
+    """An exception before any call."""
     UNENCODABLE = "u"
     TOO_LARGE = "l"
     SYNTAX = "s"

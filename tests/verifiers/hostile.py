@@ -44,6 +44,7 @@ ATTACKS = (
     Attack("wrong answer", "def f(x): return x * 2", "mismatch"),
     Attack("wrong type", "def f(x): return float(x * 2 + 1)", "mismatch"),
     Attack("exception", "def f(x): raise KeyError(x)", "exception"),
+    Attack("exception at import", "raise ValueError", "exception"),
     Attack("syntax error", "def f(x: return x", "syntax-error"),
     Attack("null byte", "def f(x): return x\0", "syntax-error"),
     Attack("lone surrogate", "def f(x): return '\ud800'", "syntax-error"),

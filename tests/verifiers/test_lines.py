@@ -59,6 +59,7 @@ RIGHT = 'o1\no{"t":[1,2]}\n.\n'
         (f"x{error('MemoryError')}\n", "oom", "input 0: MemoryError: "),
         (f"s{error('SyntaxError', 'bad', 2)}\n", "syntax-error", "SyntaxError: bad (line 2)"),
         ("m\n", "missing-entry-point", ""),
+        (f"i{error('NameError', 'x', 1)}\n", "exception", "NameError: x (line 1)"),
         ('u"type x.Y"\n', "unencodable", "input 0: type x.Y"),
         ('o1\nl"big"\n', "output-limit", "input 1: big"),
         ("q\n", "early-exit", "input 0: SystemExit"),
@@ -96,6 +97,7 @@ def test_exceptions_are_compared_where_the_reference_raises() -> None:
     assert judge(f"x{error('KeyError')}\no1\n.\n") == Judgement(
         Reason.MISMATCH, "input 0: expected ValueError raised, found KeyError raised"
     )
+    assert judge(f"i{error('ValueError')}\n").reason is Reason.EXCEPTION
     assert judge("onull\no1\n.\n") == Judgement(Reason.MISMATCH, "input 0: expected ValueError raised, found None")
     assert judge('o{"!":"ValueError"}\no1\n.\n').reason is Reason.PROTOCOL_ERROR
     assert judge(f"x{error('ValueError')}\nx{error('ValueError')}\n.\n").reason is Reason.EXCEPTION
@@ -155,7 +157,7 @@ def test_published(body: str, reason: str) -> None:
 lines = st.one_of(
     st.binary(max_size=30),
     st.tuples(
-        st.sampled_from("oxulsmqnk.!"),
+        st.sampled_from("oxiulsmqnk.!"),
         st.one_of(
             st.text(alphabet='[]{}",:0123456789.truefalsnionf', max_size=20),
             st.sampled_from(["1", "[1]", '{"t":[1,2]}', '"text"', error("ValueError"), error("AssertionError")]),

@@ -48,7 +48,7 @@ class _Report:
             return True
         return False
 
-    def exception(self, error: BaseException) -> None:
+    def exception(self, error: BaseException, letter: str = "x") -> None:
         if isinstance(error, SystemExit):
             self.line("q")
             return
@@ -58,7 +58,7 @@ class _Report:
             message = str(error)
         except BaseException:
             message = ""
-        self.line("x", json.dumps({"type": name[:_MESSAGE], "message": message[:_MESSAGE], "line": self._where(error)}))
+        self.line(letter, json.dumps({"type": name[:_MESSAGE], "message": message[:_MESSAGE], "line": self._where(error)}))
 
     def _where(self, error: BaseException) -> int:
         """The last line of the candidate that the exception passed through; 0 where there is none."""
@@ -102,7 +102,7 @@ def _module(code: types.CodeType, report: _Report) -> dict[str, Any] | None:
     try:
         exec(code, module.__dict__)
     except BaseException as error:
-        report.exception(error)
+        report.exception(error, "i")
         return None
     return module.__dict__
 

@@ -15,6 +15,7 @@ import resource
 import select
 import shutil
 import signal
+import site
 import struct
 import sys
 import time
@@ -294,6 +295,7 @@ def main(arguments: list[str]) -> None:
     home, scratch, first_uid = arguments
     for name in _PRELOADED.split():
         __import__(name)
+    site.setquit()  # a plain process runs without site, whose `exit` candidates may expect
     supervisor = Supervisor(Container() if home == "container" else Host(), scratch, int(first_uid))
     os.environ["HOME"] = str(Path(scratch, JOB_DIRECTORY))
     gc.collect()
