@@ -1,0 +1,68 @@
+"""CRUXEval's two rules on recorded generations: the published verdicts, and the six that one expression decides otherwise."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from schemas.records import Outcome, Reference, Task, TaskKind
+from schemas.study import VerifierSpec
+from verifiers.verify import Verifier, resolve_executor
+
+pytestmark = [pytest.mark.docker, pytest.mark.realdata]
+
+FILES = [f"{model}_temp{temperature}" for model in ("codellama-7b", "gpt-3.5-turbo-0613") for temperature in ("0.2", "0.8")]
+SIX = [
+    *[("codellama-7b_temp0.8", task, generation) for task in ("sample_354", "sample_798") for generation in (8, 9)],
+    ("codellama-7b_temp0.8", "sample_669", 9),
+    ("gpt-3.5-turbo-0613_temp0.8", "sample_130", 2),
+]
+CALL = ("gpt-3.5-turbo-0613_temp0.8", "sample_42", 7)
+"""The one published pass among 32,000 that calls the function instead of saying what it returns."""
+Cell = tuple[str, str, int]
+
+
+@pytest.fixture(scope="module")
+def cruxeval(shared: Path) -> tuple[dict[str, Task], dict[Cell, tuple[str, bool]]]:
+    folder = shared / "data" / "cruxeval"
+    tasks = {}
+    for line in (folder / "tasks.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        tasks[row["id"]] = Task(row["id"], TaskKind.OUTPUT, "", row["output"], "f", code=row["code"])
+    cells = {}
+    for name in FILES:
+        for line in (folder / f"{name}_output.jsonl").read_text().splitlines():
+            row = json.loads(line)
+            for index, pair in enumerate(zip(row["generations"], row["passed"], strict=True)):
+                cells[name, row["task_id"], index] = pair
+    return tasks, cells
+
+
+def verdicts(rule: str, tasks: dict[str, Task], cells: dict[Cell, str]) -> dict[Cell, Outcome]:
+    spec = VerifierSpec(executor="docker", workers=2)
+    with Verifier(spec, rule, resolve_executor(spec, ["recording"])) as verifier:
+        waiting = {task: verifier.reference(tasks[task]) for task in {cell[1] for cell in cells}}
+        references: dict[str, Reference] = {task: future.result(60) for task, future in waiting.items()}
+        assert {reference.outcome for reference in references.values()} == {Outcome.PASS}
+        checks = {cell: verifier.check(tasks[cell[1]], references[cell[1]], text) for cell, text in cells.items()}
+        return {cell: check.result(120).outcome for cell, check in checks.items()}
+
+
+def test_published_verdicts(docker_engine: str, cruxeval: tuple[dict[str, Task], dict[Cell, tuple[str, bool]]]) -> None:
+    tasks, cells = cruxeval
+    chosen = [*SIX, CALL, *random.Random(20240501).sample(sorted(cells), 200)]
+    got = verdicts("published", tasks, {cell: cells[cell][0] for cell in chosen})
+    assert {cell: outcome is Outcome.PASS for cell, outcome in got.items()} == {cell: cells[cell][1] for cell in chosen}
+    assert all(cells[cell][1] for cell in [*SIX, CALL])
+
+
+def test_one_expression(docker_engine: str, cruxeval: tuple[dict[str, Task], dict[Cell, tuple[str, bool]]]) -> None:
+    """A comma at top level, a second statement and an `or` do not pass, nor does a call; the rest is as published."""
+    tasks, cells = cruxeval
+    others = random.Random(7).sample(sorted(set(cells) - {*SIX, CALL}), 60)
+    got = verdicts("expression", tasks, {cell: cells[cell][0] for cell in [*SIX, CALL, *others]})
+    assert [got[cell] for cell in [*SIX, CALL]] == [Outcome.FAIL] * 7
+    assert {cell: got[cell] is Outcome.PASS for cell in others} == {cell: cells[cell][1] for cell in others}
