@@ -97,7 +97,7 @@ class Verifier:
         self._checker = CHECKERS[checker]()
         if info.kind == "docker":
             remove_leftovers()
-        workers = spec.workers or os.cpu_count() or 1
+        workers = spec.workers or _processors()
         self._pool = Pool(lambda: _sandbox(spec, info), workers)
 
     def reference(self, task: Task, mutants: Iterable[str] = ()) -> Future[Reference]:
@@ -179,6 +179,11 @@ class Verifier:
 
 
 _BY_TIME = frozenset({Reason.CPU_LIMIT, Reason.WALL_LIMIT, Reason.IDLE})
+
+
+def _processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _sandbox(spec: VerifierSpec, info: ExecutorInfo) -> Sandbox:

@@ -10,6 +10,23 @@ from schemas.values import encode
 from verifiers.jobs import Ended, Job, Run
 from verifiers.sandbox.base import SandboxError
 
+HOST = """
+import sys, warnings
+warnings.simplefilter("ignore")
+from schemas.study import VerifierSpec
+from tests.verifiers.support import function_task, reference_of
+from verifiers.verify import Verifier, resolve_executor
+spec = VerifierSpec(executor=sys.argv[1], cpu_seconds=60, workers=1)
+verifier = Verifier(spec, "differential", resolve_executor(spec, []))
+verifier.check(function_task("", (1,)), reference_of("1"), "def f(x):\\n    while True: pass").add_done_callback(print)
+import time
+while not (verifier._pool._lanes[0]._sandbox and verifier._pool._lanes[0]._sandbox.name is not None):
+    time.sleep(0.01)
+time.sleep(0.5)
+print("running", flush=True)
+time.sleep(60)
+"""
+"""A program that verifies an endless candidate: argument docker or process. It says `running` and waits."""
 PLAIN = Run(Ended.EXITED, 0, b"", 0.01, 0.02, 10, oom=False, cpu_limit_seconds=1.0)
 
 

@@ -17,8 +17,7 @@ from docker.models.containers import Container
 
 from schemas.records import Check, ExecutorInfo, Outcome, Reason
 from schemas.study import VerifierSpec
-from tests.verifiers.support import function_task, reference_of
-from tests.verifiers.test_verify import HOST
+from tests.verifiers.support import HOST, function_task, reference_of
 from verifiers.jobs import Job, Limits, Mode
 from verifiers.sandbox import engine
 from verifiers.sandbox.base import SandboxError
@@ -108,26 +107,43 @@ def test_a_container_that_cannot_start_is_no_verdict(
     assert mine(client) == []
 
 
-def test_a_killed_host(info: ExecutorInfo, client: DockerClient) -> None:
+@pytest.fixture
+def host(info: ExecutorInfo, client: DockerClient) -> Iterator[tuple[subprocess.Popen[str], Container]]:
+    """A process that verifies an endless candidate, and its container."""
+    process = subprocess.Popen([sys.executable, "-c", HOST, "docker"], stdout=subprocess.PIPE, cwd=Path.cwd(), text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    home = engine.labels()["evalnoise.owner"].partition("/")[0]
+    everyone = client.containers.list(all=True, filters={"label": "evalnoise=1"})
+    (container,) = [c for c in everyone if owner_of(c).startswith(f"{home}/{process.pid}/")]
+    yield process, container
+    process.kill()
+    process.wait()
+
+
+def exists(client: DockerClient, container: Container) -> bool:
+    return any(each.id == container.id for each in client.containers.list(all=True))
+
+
+def test_a_killed_host(host: tuple[subprocess.Popen[str], Container], client: DockerClient) -> None:
     """Its container ends by itself, and the next start removes it."""
-    host = subprocess.Popen([sys.executable, "-c", HOST, "docker"], stdout=subprocess.PIPE, cwd=Path.cwd(), text=True)
-    assert host.stdout is not None
-    assert host.stdout.readline() == "running\n"
-    owner = {"evalnoise.owner": engine.labels()["evalnoise.owner"].rpartition("/")[0].rpartition("/")[0] + f"/{host.pid}/"}
-    ours = [
-        c
-        for c in client.containers.list(all=True, filters={"label": "evalnoise=1"})
-        if owner_of(c).startswith(owner["evalnoise.owner"])
-    ]
-    assert [c.status for c in ours] == ["running"]
+    process, container = host
     engine.remove_leftovers(client)
-    ours[0].reload()
-    assert ours[0].status == "running", "the owner lives"
-    os.kill(host.pid, signal.SIGKILL)
-    host.wait()
-    assert ours[0].wait(timeout=20)["StatusCode"] == 0
-    assert engine.remove_leftovers(client) >= 1
-    assert [c for c in client.containers.list(all=True, filters={"label": "evalnoise=1"}) if c.id == ours[0].id] == []
+    container.reload()
+    assert container.status == "running", "the owner lives"
+    process.kill()
+    process.wait()
+    assert container.wait(timeout=20)["StatusCode"] == 0
+    assert exists(client, container)
+    engine.remove_leftovers(client)
+    assert not exists(client, container)
+
+
+def test_an_interrupted_host(host: tuple[subprocess.Popen[str], Container], client: DockerClient) -> None:
+    process, container = host
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) != 0
+    assert not exists(client, container)
 
 
 def owner_of(container: Container) -> str:

@@ -16,7 +16,7 @@ import pytest
 from schemas.errors import ExecutorError
 from schemas.records import Check, Outcome, Reason, Reference, Task, TaskKind
 from schemas.study import VerifierSpec
-from tests.verifiers.support import function_task, output_task
+from tests.verifiers.support import HOST, function_task, output_task
 from verifiers import verify
 from verifiers.sandbox.process import NoSandboxWarning
 from verifiers.verify import Verifier, checker_for, resolve_executor
@@ -211,24 +211,6 @@ def test_predicted_outputs(checker: str, candidate: str, reason: str) -> None:
     assert check.reason == reason
     assert check.outcome is (Outcome.PASS if reason == "pass" else Outcome.FAIL)
     assert check.cpu_limit_seconds == (6.0 if checker == "published" else 0.5)
-
-
-HOST = """
-import sys, warnings
-warnings.simplefilter("ignore")
-from schemas.study import VerifierSpec
-from tests.verifiers.support import function_task, reference_of
-from verifiers.verify import Verifier, resolve_executor
-spec = VerifierSpec(executor=sys.argv[1], cpu_seconds=60, workers=1)
-verifier = Verifier(spec, "differential", resolve_executor(spec, []))
-verifier.check(function_task("", (1,)), reference_of("1"), "def f(x):\\n    while True: pass").add_done_callback(print)
-import time
-while not (verifier._pool._lanes[0]._sandbox and verifier._pool._lanes[0]._sandbox.name is not None):
-    time.sleep(0.01)
-time.sleep(0.5)
-print("running", flush=True)
-time.sleep(60)
-"""
 
 
 def test_a_killed_host_leaves_no_process_and_no_file() -> None:

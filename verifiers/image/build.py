@@ -43,6 +43,7 @@ _LABEL_PYTHON = "evalnoise.image.python"
 _LOCK_SECONDS = 900
 _REGISTRY_SECONDS = 8
 _BUILD_SECONDS = 900
+_PROBE_MB = 128
 _SUPERVISOR = f"/{HOME}/verifiers/supervisor/supervisor.py"
 _LOG = logging.getLogger(__name__)
 
@@ -147,7 +148,9 @@ def _build(client: DockerClient, plan: _Plan, tag: str) -> ExecutorInfo:
         _from_host(client, tag, labels)
     else:
         _from_base(client, plan.base, name, labels)
-    return _info(client.images.get(name).attrs)
+    attributes = client.images.get(name).attrs
+    ContainerSandbox(attributes["Id"], _PROBE_MB).close()  # an image that cannot run is better found now than by every candidate
+    return _info(attributes)
 
 
 def _from_host(client: DockerClient, tag: str, labels: Mapping[str, str]) -> None:
@@ -202,7 +205,7 @@ def _python(attributes: Mapping[str, Any]) -> str:
     for entry in attributes["Config"].get("Env") or []:
         if entry.startswith("PYTHON_VERSION="):
             return str(entry.partition("=")[2])
-    probe = ContainerSandbox(attributes["Id"], 128)
+    probe = ContainerSandbox(attributes["Id"], _PROBE_MB)
     probe.close()
     return probe.python
 

@@ -74,13 +74,19 @@ class Conversation:
         if not body.startswith(b"+\n"):
             detail = body[1:200].decode("ascii", "replace").strip() or "the candidate's process did not start"
             raise SandboxError(detail, container=self._name)
-        return _run(header, body[2:], job, self._name)
+        try:
+            return _run(header, body[2:], job, self._name)
+        except (KeyError, ValueError, TypeError) as error:
+            raise SandboxError(f"the supervisor sent an incomplete header: {error}", container=self._name) from None
 
     def _frame(self, deadline: float) -> tuple[dict[str, Any], bytes]:
         size, header_size = struct.unpack(">II", self._take(8, deadline))
         if not 4 + header_size <= size <= _MAX_FRAME:
             raise SandboxError("the supervisor sent a malformed frame", container=self._name)
-        header = json.loads(self._take(header_size, deadline))
+        try:
+            header: dict[str, Any] = json.loads(self._take(header_size, deadline))
+        except ValueError:
+            raise SandboxError("the supervisor sent a malformed header", container=self._name) from None
         if "fault" in header:
             raise SandboxError(f"the supervisor failed: {header['fault']}", container=self._name)
         return header, self._take(size - 4 - header_size, deadline)

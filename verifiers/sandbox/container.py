@@ -31,7 +31,7 @@ class ContainerSandbox:
 
     def __init__(self, image: str, memory_mb: int) -> None:
         self.name = ""
-        self._socket: socket.socket | None = None
+        self._streams: _Streams | None = None
         try:
             self._client = connect()
         except ENGINE_ERRORS as error:
@@ -39,9 +39,9 @@ class ContainerSandbox:
         try:
             self._id: str = self._client.api.create_container(**_configuration(self._client, image, memory_mb))["Id"]
             self.name = self._id[:12]
-            self._socket = _attach(self._client, self._id)
+            self._streams = _Streams(self._client, self._id)
             self._client.api.start(self._id)
-            self._conversation = Conversation(_Attached(self._socket, self.name), self.name)
+            self._conversation = Conversation(_Attached(self._streams.socket, self.name), self.name)
             self.python = self._conversation.greet(_START_SECONDS)
         except ENGINE_ERRORS as error:
             self.close()
@@ -73,17 +73,16 @@ class ContainerSandbox:
 
     def abort(self) -> None:
         """End the conversation, which ends the supervisor, and with it the container."""
-        if self._socket is not None:
+        if self._streams is not None:
             with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+                self._streams.socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Remove the container."""
         if self.name:
             remove(self._client, self._id)
-        if self._socket is not None:
-            with contextlib.suppress(OSError):
-                self._socket.close()
+        if self._streams is not None:
+            self._streams.close()
         with contextlib.suppress(*ENGINE_ERRORS):
             self._client.close()
 
@@ -121,11 +120,21 @@ def _configuration(client: DockerClient, image: str, memory_mb: int) -> dict[str
     }
 
 
-def _attach(client: DockerClient, container_id: str) -> socket.socket:
-    """The container's standard streams. docker-py hides the socket in a file object over a Unix socket, and in TLS elsewhere."""
-    response = client.api.attach_socket(container_id, {"stdin": 1, "stdout": 1, "stream": 1})
-    inner: socket.socket = getattr(response, "_sock", response)
-    return inner
+class _Streams:
+    """The container's standard input and output. Holds docker-py's response too, which closes the socket when it is collected."""
+
+    def __init__(self, client: DockerClient, container_id: str) -> None:
+        self._stream = client.api.attach_socket(container_id, {"stdin": 1, "stdout": 1, "stream": 1})
+        # A file object over a Unix socket, the socket itself over TLS.
+        self.socket: socket.socket = getattr(self._stream, "_sock", self._stream)
+
+    def close(self) -> None:
+        """Close every layer: a socket stays open until the last file object over it is closed."""
+        response = getattr(self._stream, "_response", None)
+        for layer in (response, self._stream, self.socket):
+            if layer is not None:
+                with contextlib.suppress(OSError, *ENGINE_ERRORS):
+                    layer.close()
 
 
 class _Attached:

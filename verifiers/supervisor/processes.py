@@ -75,7 +75,9 @@ class Container(Home):
     """PID 1 of a container."""
 
     def __init__(self) -> None:
-        self._usage = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage", "/sys/fs/cgroup/cpu.stat")
+        # Version 2 shows the whole machine's clock where the engine was told to share its name space: then there is no cgroup.
+        second = ["/sys/fs/cgroup/cpu.stat"] if Path("/sys/fs/cgroup/cgroup.events").exists() else []
+        self._usage = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage", *second)
         self._oom = _open("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
         self._ipc = [file for file in map(_open, (f"/proc/sysvipc/{kind}" for kind in ("shm", "sem", "msg"))) if file is not None]
         self._before = 0.0
@@ -90,7 +92,7 @@ class Container(Home):
 
     def total(self, tally: Tally) -> float:
         """A process that ignores SIGCHLD hides its children from wait4, but not from the cgroup."""
-        return max(tally.cpu, self._others() - self._before)
+        return tally.cpu if self._usage is None else max(tally.cpu, self._others() - self._before)
 
     def oom_kills(self) -> int:
         """As the cgroup counts them."""
