@@ -21,7 +21,7 @@ def run_study(study: Study, *, store: Path, limit: int | None, replicates: int |
     """
     server = ensure_server()
     apply_client_environment(server)
-    typer.echo(f"Prefect: {server.dashboard_url}", err=True)
+    typer.echo(f"Prefect dashboard: {server.dashboard_url}", err=True)
     # Prefect reads its settings from the environment when it is imported, so not before this line.
     from flows.study import WATCHER, noise_study  # noqa: PLC0415
 
