@@ -1,0 +1,42 @@
+"""Canonical solutions of HumanEval+ and MBPP+ through preflight: the few that cannot serve, with their reasons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evalnoise.benchmarks.load import load_benchmark
+from schemas.records import Outcome
+from schemas.study import EvalplusBenchmark, VerifierSpec
+from verifiers.verify import Verifier, resolve_executor
+
+pytestmark = [pytest.mark.docker, pytest.mark.realdata]
+
+SLOW = {f"Mbpp/{number}" for number in (123, 271, 389, 392, 589, 592, 599, 603)}
+"""Seconds each, and all of them pass; left out to keep the test short."""
+
+
+@pytest.mark.parametrize(
+    ("dataset", "file", "count", "unusable"),
+    [
+        ("humaneval", "HumanEvalPlus", 164, {f"HumanEval/{n}": "output-limit" for n in (15, 83, 100, 130, 139)}),
+        (
+            "mbpp",
+            "MbppPlus",
+            370,
+            {f"Mbpp/{n}": "output-limit" for n in (255, 462, 630)} | {f"Mbpp/{n}": "unencodable" for n in (737, 787, 794)},
+        ),
+    ],
+)
+def test_canonical_solutions(
+    docker_engine: str, shared: Path, dataset: str, file: str, count: int, unusable: dict[str, str]
+) -> None:
+    path = shared / "data" / "evalplus" / f"{file}.jsonl.gz"
+    benchmark = load_benchmark(EvalplusBenchmark(name="evalplus", dataset=dataset, path=str(path)))  # type: ignore[arg-type]
+    spec = VerifierSpec(executor="docker", workers=2)
+    with Verifier(spec, "differential", resolve_executor(spec, [])) as verifier:
+        waiting = [verifier.reference(task) for task in benchmark.tasks if task.id not in SLOW]
+        references = [future.result(300) for future in waiting]
+    assert len(references) == count
+    assert {each.task_id: each.reason.value for each in references if each.outcome is not Outcome.PASS} == unusable
