@@ -11,7 +11,7 @@ from schemas.records import Outcome
 from schemas.study import EvalplusBenchmark, VerifierSpec
 from verifiers.verify import Verifier, resolve_executor
 
-pytestmark = [pytest.mark.docker, pytest.mark.realdata]
+pytestmark = [pytest.mark.docker, pytest.mark.realdata, pytest.mark.usefixtures("docker_engine")]
 
 SLOW = {f"Mbpp/{number}" for number in (123, 271, 389, 392, 589, 592, 599, 603)}
 """Seconds each, and all of them pass; left out to keep the test short."""
@@ -29,9 +29,7 @@ SLOW = {f"Mbpp/{number}" for number in (123, 271, 389, 392, 589, 592, 599, 603)}
         ),
     ],
 )
-def test_canonical_solutions(
-    docker_engine: str, shared: Path, dataset: str, file: str, count: int, unusable: dict[str, str]
-) -> None:
+def test_canonical_solutions(shared: Path, dataset: str, file: str, count: int, unusable: dict[str, str]) -> None:
     path = shared / "data" / "evalplus" / f"{file}.jsonl.gz"
     benchmark = load_benchmark(EvalplusBenchmark(name="evalplus", dataset=dataset, path=str(path)))  # type: ignore[arg-type]
     spec = VerifierSpec(executor="docker", workers=2)
