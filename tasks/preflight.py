@@ -7,8 +7,8 @@ from typing import Any
 
 from evalnoise.mutants import mutants
 from evalnoise.store.partition import PartitionWrite
-from schemas.errors import DataError
-from schemas.records import Outcome, Reference, Task
+from schemas.errors import DataError, ExecutorError
+from schemas.records import Outcome, Reason, Reference, Task
 from schemas.tables import PREFLIGHT
 from tasks.workshop import Workshop
 
@@ -27,6 +27,7 @@ def run_preflight(shop: Workshop, stack: str) -> None:
         (task, verifier.reference(task, mutants(task) if wanted else ())) for task in shop.plan.benchmark.tasks
     ]
     references = [(task, future.result()) for task, future in futures]
+    _refuse_broken_verifier(stack, references)
     if not any(reference.outcome is Outcome.PASS for _, reference in references):
         task, first = references[0]
         raise DataError(
@@ -37,6 +38,18 @@ def run_preflight(shop: Workshop, stack: str) -> None:
         )
     rows = [_row(shop, stack, task, reference) for task, reference in references]
     shop.study_store.commit(shard_name(stack), [PartitionWrite(PREFLIGHT, {}, rows, stack)])
+
+
+def _refuse_broken_verifier(stack: str, references: list[tuple[Task, Reference]]) -> None:
+    broken = [(task, reference) for task, reference in references if reference.reason is Reason.INFRASTRUCTURE]
+    if broken:
+        task, first = broken[0]
+        raise ExecutorError(
+            f"preflight of stack {stack}",
+            expected="the verifier to run every canonical solution",
+            found=f"{len(broken)} that it could not run; {task.id}: {first.detail}",
+            remedy="Nothing is sealed: mend the engine (`evalnoise doctor`) and run the same command again.",
+        )
 
 
 def _needs_mutants(shop: Workshop, stack: str) -> bool:

@@ -104,8 +104,14 @@ class Workshop:
         """Start work that a stop waits for; call it on the workshop's loop."""
         task = asyncio.get_running_loop().create_task(work)
         self._in_flight.add(task)
-        task.add_done_callback(self._in_flight.discard)
+        task.add_done_callback(self._landed)
         return task
+
+    def _landed(self, task: asyncio.Task[Any]) -> None:
+        self._in_flight.discard(task)
+        if not task.cancelled():
+            # Looked at, so that asyncio does not complain about it: whoever awaits the call gets it too, unless it was stopped.
+            task.exception()
 
     def check_stopped(self) -> None:
         """Raise CancelledError when the run is being stopped, so that no new call is sent."""

@@ -38,11 +38,12 @@ class OpenAIDialect:
         refusal: str | None = None,
         usage: tuple[int, int] | None = (11, 7),
         message: dict[str, Any] | None = None,
+        answer_id: str = "chatcmpl-1",
         **reply: Any,
     ) -> Reply:
         finish = {"length": "length", "refusal": "content_filter"}.get(finish, finish)
         body: dict[str, Any] = {
-            "id": "chatcmpl-1",
+            "id": answer_id,
             "object": "chat.completion",
             "created": 1_700_000_000,
             "model": model,

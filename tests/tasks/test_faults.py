@@ -1,0 +1,220 @@
+"""Providers that fail, repeat themselves or refuse: what becomes of their cells, over real HTTP and through the real SDK."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evalnoise.benchmarks.load import load_benchmark
+from schemas.errors import DataError, ExecutorError, ProviderError, ReplayMissError
+from schemas.records import Check, Outcome, Reason
+from schemas.study import StarterBenchmark, Study
+from schemas.tables import OUTCOMES
+from tasks.plan import measured_shards
+from tasks.record import record_source
+from tasks.shard import measure_shard
+from tests.support import stages
+from tests.wire.dialects import OpenAIDialect
+from tests.wire.server import Received, Reply, serve
+
+WIRE = OpenAIDialect()
+TASKS = {task.id: task for task in load_benchmark(StarterBenchmark(name="starter")).tasks}
+
+
+def study(url: str, **changes) -> Study:
+    provider = {"name": "openai", "base_url": f"{url}/v1", "max_retries": 0, "timeout": 5.0, "temperature": 0.7}
+    stack = {"name": "a", "model": "m", "provider": provider, "verifier": stages.PROCESS, "max_tokens": 300}
+    plain = {"stacks": [stack], "conditions": [{"name": "live", "kind": "live"}], "replicates": 2}
+    return Study.model_validate(stages.body(**(plain | changes)))
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+
+
+def asked(received: Received) -> str:
+    """The task that a request is about."""
+    prompt = received.body["messages"][0]["content"]
+    return next(name for name, task in TASKS.items() if task.prompt in prompt)
+
+
+class Model:
+    """Answers each task by its canonical solution, but for the tasks of which a test has other ideas."""
+
+    def __init__(self, **odd: Reply) -> None:
+        self.odd = {name.replace("_", "/", 1).replace("_", "-"): reply for name, reply in odd.items()}
+        self.calls = 0
+
+    def __call__(self, received: Received) -> Reply:
+        self.calls += 1
+        task = asked(received)
+        return self.odd.get(task) or WIRE.answer(f"```python\n{TASKS[task].reference}\n```", answer_id=f"id-{self.calls}")
+
+
+FIRST = "starter_01_alternating_digits"
+
+
+def first_outcome(root: Path) -> tuple[str, str]:
+    query = "select outcome, reason from outcomes where task_id = 'starter/01-alternating-digits' and replicate = 0"
+    return stages.rows(root, query)[0]
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome", "reason"),
+    [
+        (WIRE.error(500, "server_error"), "unmeasured", "provider"),
+        (Reply(body=b'{"id": "x", "choi'), "unmeasured", "provider"),
+        (WIRE.answer("I am sorry, I cannot do that for you today."), "fail", "no-candidate"),
+        (WIRE.answer("```python\ndef alternating_digits(n):\n    return (\n```"), "fail", "syntax-error"),
+        (WIRE.answer("```python\ndef other(n):\n    return 1\n```"), "fail", "missing-entry-point"),
+        (WIRE.answer("```python\ndef alternating_digits(n):\n    return 1 / 0\n```"), "fail", "exception"),
+        (WIRE.answer("```python\ndef alternating_digits(n):\n    return n\n```"), "fail", "mismatch"),
+    ],
+)
+def test_what_an_answer_becomes(tmp_path, reply, outcome, reason) -> None:
+    with serve(script=Model(**{FIRST: reply})) as server:
+        stages.run(study(server.url), tmp_path / "s", limit=12)
+    assert first_outcome(tmp_path / "s") == (outcome, reason)
+    unmeasured = 2 if outcome == "unmeasured" else 0
+    passed = "select count(*) filter (where outcome = 'pass'), count(*) filter (where outcome = 'unmeasured') from outcomes"
+    assert stages.rows(tmp_path / "s", passed) == [(22, unmeasured)]
+    score = stages.rows(tmp_path / "s", "select score, n_unmeasured from noise_floor")[0]
+    assert score == ((1.0, 2) if unmeasured else (pytest.approx(11 / 12), 0))
+
+
+def test_a_provider_that_fails_too_often_stops_before_the_shard_is_sealed_and_its_answers_are_kept(tmp_path) -> None:
+    broken = {f"starter_{task.split('/')[1].replace('-', '_')}": WIRE.error(500, "server_error") for task in list(TASKS)[:4]}
+    model = Model(**broken)
+    with serve(script=model) as server:
+        with pytest.raises(ProviderError, match="cells unmeasured"):
+            stages.run(study(server.url), tmp_path / "s", limit=12)
+        before = model.calls
+        model.odd.clear()
+        stages.run(study(server.url), tmp_path / "s", limit=12)
+    # 8 answers of the first shard were journalled; its other 4 and the second shard's 12 are asked now.
+    assert (before, model.calls - before) == (12, 16)
+    assert stages.rows(tmp_path / "s", "select count(*), count(*) filter (where outcome = 'pass') from outcomes") == [(24, 24)]
+
+
+def test_one_answer_for_all_blocks(tmp_path) -> None:
+    def cached(received: Received) -> Reply:
+        return WIRE.answer(f"```python\n{TASKS[asked(received)].reference}\n```", answer_id=f"cache-{asked(received)}")
+
+    with serve(script=cached) as server:
+        stages.run(study(server.url), tmp_path / "s", limit=3)
+    found = stages.rows(tmp_path / "s", "select blocks, severity, value from checks where \"check\" = 'repeated_ids'")
+    assert found == [(True, "error", 6.0)]
+
+
+def test_a_model_that_changes_in_mid_study_blocks(tmp_path) -> None:
+    served = iter(["m-1"] * 3 + ["m-2"] * 3)
+    count = iter(range(100))
+
+    def moving(received: Received) -> Reply:
+        return WIRE.answer(f"```python\n{TASKS[asked(received)].reference}\n```", answer_id=f"i{next(count)}", model=next(served))
+
+    with serve(script=moving) as server:
+        stages.run(study(server.url, limits={"concurrency": 1}), tmp_path / "s", limit=3)
+    found = stages.rows(tmp_path / "s", "select blocks, sentence from checks where \"check\" = 'served_model'")
+    assert found == [(True, "a, live: several models answered: m-1 (3), m-2 (3).")]
+
+
+def test_truncated_answers_are_counted_and_block_when_they_are_many(tmp_path) -> None:
+    model = Model(**{FIRST: WIRE.answer("```python\ndef alternating_digits(n):", finish="length")})
+    with serve(script=model) as server:
+        stages.run(study(server.url), tmp_path / "s", limit=3)
+    found = stages.rows(tmp_path / "s", "select blocks, value from checks where \"check\" = 'truncated'")
+    assert found == [(True, 2.0)]
+    assert stages.rows(tmp_path / "s", "select distinct response_class from calls order by 1") == [("complete",), ("truncated",)]
+
+
+def test_unknown_prices_are_null_and_said(tmp_path) -> None:
+    with serve(script=Model()) as server:
+        stages.run(study(server.url), tmp_path / "s", limit=2)
+    assert stages.rows(tmp_path / "s", "select count(*), count(cost_usd) from calls") == [(4, 0)]
+    assert stages.rows(tmp_path / "s", "select value from checks where \"check\" = 'cost_unknown'") == [(4.0,)]
+
+
+def test_the_key_is_nowhere_in_the_store(tmp_path) -> None:
+    echo = {FIRST: WIRE.error(400, "invalid_request", "bad key sk-planted-0123456789 given")}
+    with serve(script=Model(**echo)) as server:
+        stages.run(study(server.url), tmp_path / "s", limit=12)
+    for path in (tmp_path / "s").rglob("*"):
+        if path.is_file():
+            assert b"sk-planted" not in path.read_bytes(), path
+    assert stages.rows(tmp_path / "s", "select count(*) from calls where contains(error || response, 'sk-planted')") == [(0,)]
+
+
+def test_a_verifier_that_fails_stops_before_the_shard_is_sealed(tmp_path, monkeypatch) -> None:
+    from concurrent.futures import Future
+
+    from verifiers.verify import Verifier
+
+    def broken(*_: object) -> Future[Check]:
+        future: Future[Check] = Future()
+        future.set_result(Check(Outcome.UNMEASURED, Reason.INFRASTRUCTURE, "no engine"))
+        return future
+
+    plan = Study.model_validate(stages.body())
+    with stages.opened(plan, tmp_path / "s") as shop:
+        monkeypatch.setattr(Verifier, "check", broken)
+        shard = measured_shards(plan, 6)[0]
+        with pytest.raises(ExecutorError, match="6 of 6 cells"):
+            measure_shard(shop, shard)
+        assert not shop.study_store.sealed(shard.name)
+
+
+def test_a_replay_that_fails_where_its_source_passed_is_unmeasured_and_blocks(tmp_path, monkeypatch) -> None:
+    from concurrent.futures import Future
+
+    from tasks.analyse import analyse
+    from verifiers.verify import Verifier
+
+    plan = Study.model_validate(stages.body(conditions=stages.body()["conditions"][::2]))
+    honest = Verifier.check
+
+    def torn(self: Verifier, task, reference, candidate) -> Future[Check]:
+        if task.id == torn.at:
+            future: Future[Check] = Future()
+            future.set_result(Check(Outcome.FAIL, Reason.CPU_LIMIT))
+            return future
+        return honest(self, task, reference, candidate)
+
+    torn.at = ""
+    monkeypatch.setattr(Verifier, "check", torn)
+    with stages.opened(plan, tmp_path / "s") as shop:
+        shards = measured_shards(plan, 6)
+        for shard in [s for s in shards if s.condition == "live"]:
+            measure_shard(shop, shard)
+        record_source(shop, "a", "replay")
+        live = shop.study_store.read(OUTCOMES, condition="live", replicate=0).to_pylist()
+        torn.at = next(row["task_id"] for row in live if row["outcome"] == "pass" and row["attempts"] == 1)
+        for shard in [s for s in shards if s.condition == "replay"]:
+            measure_shard(shop, shard)
+        analyse(shop)
+    query = f"select distinct outcome, reason, score from outcomes where condition = 'replay' and task_id = '{torn.at}'"
+    assert stages.rows(tmp_path / "s", query) == [("unmeasured", "replay-miss", None)]
+    found = stages.rows(tmp_path / "s", "select blocks, condition from checks where \"check\" = 'unmeasured'")
+    assert found == [(True, "replay")]
+
+
+def test_a_replay_of_other_requests_is_refused(tmp_path) -> None:
+    conditions = [
+        {"name": "live", "kind": "live"},
+        {"name": "replay", "kind": "replay", "source": {"condition": "live"}, "provider": {"temperature": 0.1}},
+    ]
+    with serve(script=Model()) as server, pytest.raises(ReplayMissError, match=r"temperature"):
+        stages.run(study(server.url, conditions=conditions), tmp_path / "s", limit=2)
+
+
+def test_a_benchmark_whose_solutions_all_fail_is_refused_before_any_call(tmp_path) -> None:
+    task = {"id": "t", "prompt": "p", "entry_point": "f", "reference": "def f(x):\n    return object()\n", "inputs": [[1]]}
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(json.dumps(task) + "\n")
+    model = Model()
+    with serve(script=model) as server, pytest.raises(DataError, match="canonical solutions"):
+        stages.run(study(server.url, benchmark={"name": "jsonl", "path": str(path)}), tmp_path / "s")
+    assert model.calls == 0
