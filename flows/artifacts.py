@@ -8,11 +8,11 @@ from pathlib import Path
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from evalnoise.report.markdown import as_markdown
-from evalnoise.report.summary import read_summary
+from evalnoise.report.summary import Summary, read_summary
 
 
-def publish(store: Path, study: str, digest: str) -> None:
-    """Publish a finished protocol's summary under keys that keep its history by study."""
+def publish(store: Path, study: str, digest: str) -> Summary:
+    """Publish a finished protocol's summary under keys that keep its history by study, and return it."""
     summary = read_summary(store, study, digest)
     key = re.sub(r"[^a-z0-9-]", "-", study)
     create_markdown_artifact(
@@ -20,3 +20,4 @@ def publish(store: Path, study: str, digest: str) -> None:
     )
     rows = [{name: "" if value is None else value for name, value in row.items()} for row in summary.noise_floor]
     create_table_artifact(rows, key=f"evalnoise-{key}-noise-floor", description="The view noise_floor for this protocol")
+    return summary

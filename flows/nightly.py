@@ -12,6 +12,7 @@ from prefect import flow, runtime
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from evalnoise.report.summary import refuse_blocked
 from evalnoise.studyfile import load_study
 from flows.study import SHARDS_IN_FLIGHT, StudyResult, execute
 from schemas.study import Slug
@@ -36,6 +37,12 @@ def scheduled_night() -> str:
     return str(runtime.flow_run.scheduled_start_time.strftime("%Y-%m-%d"))
 
 
+def _usable(result: StudyResult) -> StudyResult:
+    """The result, unless a check blocks: then the run fails, so that nobody reads its numbers unwarned."""
+    refuse_blocked(result.summary)
+    return result
+
+
 @flow(name="nightly-noise-study", flow_run_name=_nightly_name, task_runner=_runner(), persist_result=False)
 def nightly_noise_study(
     study: str,
@@ -54,7 +61,7 @@ def nightly_noise_study(
         replicates: Replicates instead of the study's.
     """
     labelled = load_study(Path(study)).model_copy(update={"night": night or scheduled_night()})
-    return execute(labelled, store=store, limit=limit, replicates=replicates)
+    return _usable(execute(labelled, store=store, limit=limit, replicates=replicates))
 
 
 @flow(name="ad-hoc-study", flow_run_name=_ad_hoc_name, task_runner=_runner(), persist_result=False)
@@ -74,4 +81,4 @@ def ad_hoc_study(
         limit: Only the first so many tasks.
         replicates: Replicates instead of the study's.
     """
-    return execute(load_study(Path(study), overrides or ()), store=store, limit=limit, replicates=replicates)
+    return _usable(execute(load_study(Path(study), overrides or ()), store=store, limit=limit, replicates=replicates))

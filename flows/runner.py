@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import typer
 
-from evalnoise.report.summary import Summary, read_summary
+from evalnoise.report.summary import refuse_blocked
 from evalnoise.report.terminal import print_summary
 from flows.progress_view import watching
 from flows.server import apply_client_environment, ensure_server
-from schemas.errors import BlockedError
 from schemas.study import Study
 
 
@@ -21,6 +23,8 @@ def run_study(study: Study, *, store: Path, limit: int | None, replicates: int |
     """
     server = ensure_server()
     apply_client_environment(server)
+    # The command line says what went wrong in a sentence; Prefect's traceback goes to the run's page only.
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     typer.echo(f"Prefect dashboard: {server.dashboard_url}", err=True)
     # Prefect reads its settings from the environment when it is imported, so not before this line.
     from flows.study import WATCHER, noise_study  # noqa: PLC0415
@@ -31,17 +35,10 @@ def run_study(study: Study, *, store: Path, limit: int | None, replicates: int |
             result = noise_study(study, store=str(store), limit=limit, replicates=replicates)
         finally:
             WATCHER.reset(token)
-    summary = read_summary(store, result.study, result.protocol)
-    print_summary(summary, store)
-    _refuse_blocked(summary)
+    print_summary(result.summary, store, command=_command())
+    refuse_blocked(result.summary)
 
 
-def _refuse_blocked(summary: Summary) -> None:
-    blocking = [check for check in summary.checks if check["blocks"]]
-    if blocking:
-        raise BlockedError(
-            f"study {summary.study}, protocol {summary.protocol[:12]}",
-            expected="no blocking check",
-            found=f"{len(blocking)}: {blocking[0]['sentence'].rstrip('.')}",
-            remedy="The numbers above are kept, but do not decide anything on them.",
-        )
+def _command() -> str:
+    """How the user can call evalnoise again."""
+    return "evalnoise" if shutil.which("evalnoise") or not sys.argv[0].endswith("evalnoise") else sys.argv[0]

@@ -14,6 +14,7 @@ from prefect.futures import PrefectFuture
 from prefect.runtime import flow_run
 from prefect.task_runners import ThreadPoolTaskRunner
 
+from evalnoise.report.summary import Summary
 from evalnoise.store.store import Store
 from flows.artifacts import publish
 from schemas.study import Study
@@ -44,6 +45,8 @@ class StudyResult:
     """Shards that the study has."""
     resumed: int
     """Of them, sealed by an earlier run."""
+    summary: Summary
+    """What the store says of the protocol now."""
 
 
 def _flow_run_name() -> str:
@@ -80,12 +83,13 @@ def execute(
         opened.study(plan.study.study, plan.digest).lock(command=f"noise-study {plan.digest[:12]}"),
         Workshop(plan, opened, progress) as shop,
     ):
-        result = _run_dag(shop, plan)
-    publish(opened.root, plan.study.study, plan.digest)
-    return result
+        shards, resumed = _run_dag(shop, plan)
+    summary = publish(opened.root, plan.study.study, plan.digest)
+    return StudyResult(plan.study.study, plan.digest, opened.root, shards, resumed, summary)
 
 
-def _run_dag(shop: Workshop, plan: Plan) -> StudyResult:
+def _run_dag(shop: Workshop, plan: Plan) -> tuple[int, int]:
+    """Run what is missing; how many shards there are, and how many were sealed before."""
     gate = _Gate(shop, plan)
     measured = measured_shards(plan.study, plan.protocol.n_tasks)
     judging = judge_shards(plan.study, plan.protocol.n_tasks)
@@ -101,7 +105,7 @@ def _run_dag(shop: Workshop, plan: Plan) -> StudyResult:
     line.drain()
     if not shop.study_store.sealed(ANALYSIS_SHARD) or not shop.study_store.status().complete:
         _finished(_start(nodes.analyse_node, plan.digest, after=line.ends()))
-    return StudyResult(plan.study.study, plan.digest, shop.store.root, len(measured) + len(judging), resumed)
+    return len(measured) + len(judging), resumed
 
 
 def _start(node: Task[..., None], *arguments: object, after: Sequence[PrefectFuture[Any]] = ()) -> PrefectFuture[Any]:

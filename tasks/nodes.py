@@ -19,7 +19,7 @@ from tasks.shard import measure_shard
 from tasks.workshop import workshop
 
 
-@task(name="freeze", task_run_name="freeze {digest}", cache_policy=NO_CACHE, persist_result=False)
+@task(name="freeze", task_run_name="freeze {digest:.12}", cache_policy=NO_CACHE, persist_result=False)
 def freeze_node(digest: str) -> None:
     """Write the protocol, before anything is called."""
     shop = workshop(digest)

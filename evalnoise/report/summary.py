@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evalnoise.store.catalog import connect
+from schemas.errors import BlockedError
 
 Row = Mapping[str, Any]
 
@@ -52,6 +53,18 @@ def _rows(connection: Any, query: str, study: str, protocol: str) -> list[Row]:
     result = connection.execute(query, {"study": study, "protocol": protocol})
     names = [column[0] for column in result.description]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+def refuse_blocked(summary: Summary) -> None:
+    """Raise BlockedError when a check says that the numbers must not be used."""
+    blocking = [check for check in summary.checks if check["blocks"]]
+    if blocking:
+        raise BlockedError(
+            f"study {summary.study}, protocol {summary.protocol[:12]}",
+            expected="no blocking check",
+            found=f"{len(blocking)}: {blocking[0]['sentence'].rstrip('.')}",
+            remedy="The numbers are kept, but do not decide anything on them.",
+        )
 
 
 def true_w(summary: Summary, row: Row) -> float | None:

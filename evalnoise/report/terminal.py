@@ -18,7 +18,7 @@ _NARROW = 100
 """Columns assumed where the output is no terminal."""
 
 
-def print_summary(summary: Summary, store: Path) -> None:
+def print_summary(summary: Summary, store: Path, *, command: str = "evalnoise") -> None:
     """Print the noise floor, one sentence per contrast, the checks, and where the results lie."""
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
@@ -33,7 +33,7 @@ def print_summary(summary: Summary, store: Path) -> None:
     _list(console, "Contrasts", ((sentence, "") for sentence in main_sentences(summary)))
     _list(console, "Checks", (_check(row) for row in summary.checks))
     console.print(f"\nResults: {store.resolve()}", soft_wrap=True)
-    console.print(f"  evalnoise sql 'from noise_floor' --store {shlex.quote(str(store))}", soft_wrap=True)
+    console.print(f"  {shlex.quote(command)} sql 'from noise_floor' --store {shlex.quote(str(store))}", soft_wrap=True)
 
 
 def _list(console: Console, title: str, lines: Iterable[tuple[str, str]]) -> None:
