@@ -71,14 +71,13 @@ class Differential:
 
 
 def _job(task: Task, program: str, inputs: tuple[str, ...], cpu_seconds: float, *, stop: bool) -> Job:
-    preamble = f"{task.code}\n" if task.code else ""
     return Job(
         mode=Mode.CALLS,
-        source=preamble + program,
+        source=program,
         limits=Limits(cpu_seconds, total_bytes=(len(inputs) + 1) * (OUTPUT_BYTES + 16)),
         entry_point=task.entry_point,
         inputs=inputs,
-        preamble_lines=preamble.count("\n"),
+        preamble=task.code,
         stop_at_exception=stop,
     )
 

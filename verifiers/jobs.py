@@ -109,8 +109,8 @@ class Job:
     """Mode ``calls``: wire-encoded lists of positional arguments."""
     answer: str = ""
     """The other modes: the candidate."""
-    preamble_lines: int = 0
-    """Lines of `source` before the candidate's own, subtracted from the lines in messages."""
+    preamble: str = ""
+    """Mode ``calls``: run before the program in the same namespace; what the candidate may rely on."""
     stop_at_exception: bool = True
     """Mode ``calls``: the first exception ends the job; false where the reference raises too."""
 
@@ -122,7 +122,7 @@ class Job:
             "entry_point": self.entry_point,
             "inputs": self.inputs,
             "answer": self.answer,
-            "preamble": self.preamble_lines,
+            "preamble": self.preamble,
             "stop": self.stop_at_exception,
             "limits": self.limits.frame(),
         }

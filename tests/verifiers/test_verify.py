@@ -140,6 +140,13 @@ def test_lines_count_from_the_candidates_own_first(verifier: Verifier) -> None:
     assert ask(verifier, task, "\ndef f(x) return x").detail == "SyntaxError: expected ':' (line 2)"
 
 
+def test_a_candidate_may_begin_with_a_future_import_behind_a_preamble(verifier: Verifier) -> None:
+    task = Task("t", TaskKind.FUNCTION, "", "def f(x):\n    return x + BASE\n", "f", code="BASE = 2\n", inputs=("[1]", "[5]"))
+    reference = verifier.reference(task).result()
+    candidate = '"""Mine."""\nfrom __future__ import annotations\n\ndef f(x: Unknown) -> Unknown:\n    return BASE + x\n'
+    assert verifier.check(task, reference, candidate).result().reason is Reason.PASS
+
+
 def test_the_limit_follows_the_canonical_solution(verifier: Verifier) -> None:
     busy = (
         "import time\ndef f(x):\n    start = time.process_time()\n    while time.process_time() - start < {}: pass\n    return x\n"

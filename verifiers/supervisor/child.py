@@ -12,7 +12,7 @@ import os
 import random
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from schemas.values import TooLargeError, UnencodableError, decode, encode
@@ -25,10 +25,9 @@ _OPERAND = "_evalnoise_operand"
 class _Report:
     """Writes lines at once, so that what was learnt before a crash is not lost."""
 
-    def __init__(self, pipe: int, cap: int, preamble: int) -> None:
+    def __init__(self, pipe: int, cap: int) -> None:
         self._pipe = pipe
         self._cap = cap
-        self._preamble = preamble
 
     def line(self, letter: str, text: str = "") -> None:
         data = f"{letter}{text}\n".encode("ascii")
@@ -68,12 +67,12 @@ class _Report:
             if trace.tb_frame.f_code.co_filename == _FILE:
                 found = trace.tb_lineno
             trace = trace.tb_next
-        return max(found - self._preamble, 0)
+        return found
 
     def syntax(self, error: BaseException) -> None:
         line = getattr(error, "lineno", None) or 0
         message = str(getattr(error, "msg", None) or error)
-        body = {"type": type(error).__name__, "message": message[:_MESSAGE], "line": max(line - self._preamble, 0)}
+        body = {"type": type(error).__name__, "message": message[:_MESSAGE], "line": line}
         self.line("s", json.dumps(body))
 
 
@@ -82,25 +81,26 @@ def run(job: Mapping[str, Any], pipe: int) -> None:
     for name in [name for name in sys.modules if name.split(".", 1)[0] in {"schemas", "verifiers"}]:
         del sys.modules[name]  # the candidate's imports should find what a plain Python has
     random.seed(0)
-    report = _Report(pipe, job["limits"]["output"], job["preamble"])
+    report = _Report(pipe, job["limits"]["output"])
     _MODES[job["mode"]](job, report)
     report.line(".")
 
 
-def _compile(source: str, report: _Report) -> types.CodeType | None:
+def _compile(source: str, report: _Report, file: str = _FILE) -> types.CodeType | None:
     try:
-        return compile(source, _FILE, "exec", dont_inherit=True)
+        return compile(source, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, OverflowError, MemoryError, RecursionError) as error:
         report.syntax(error)
         return None
 
 
-def _module(code: types.CodeType, report: _Report) -> dict[str, Any] | None:
-    """The namespace after running the code; None where that raised, which is reported."""
+def _module(codes: Sequence[types.CodeType], report: _Report) -> dict[str, Any] | None:
+    """The namespace after running the codes, one after the other; None where one raised, which is reported."""
     module = types.ModuleType("candidate")
     sys.modules["candidate"] = module
     try:
-        exec(code, module.__dict__)
+        for code in codes:
+            exec(code, module.__dict__)
     except BaseException as error:
         report.exception(error, "i")
         return None
@@ -108,8 +108,10 @@ def _module(code: types.CodeType, report: _Report) -> dict[str, Any] | None:
 
 
 def _calls(job: Mapping[str, Any], report: _Report) -> None:
-    code = _compile(job["source"], report)
-    namespace = _module(code, report) if code else None
+    # Compiled apart, so that a candidate may begin with `from __future__` and its line numbers are its own.
+    preamble = _compile(job["preamble"], report, "<preamble>")
+    code = _compile(job["source"], report) if preamble else None
+    namespace = _module((preamble, code), report) if preamble and code else None
     if namespace is None:
         return
     entry_point = namespace.get(job["entry_point"])
@@ -137,7 +139,7 @@ def _expression(job: Mapping[str, Any], report: _Report) -> None:
         report.syntax(error)
         return
     code = _compile(job["source"], report)
-    namespace = _module(code, report) if code else None
+    namespace = _module((code,), report) if code else None
     if namespace is None:
         return
     namespace.pop(job["entry_point"], None)
