@@ -54,7 +54,7 @@ def plan(
     overrides: Overrides = None,
 ) -> None:
     """Show the DAG, and how many calls, verifications, tokens and dollars a run takes, before anything is spent."""
-    from evalnoise.studyfile import load_study
+    from evalnoise.studyfile.load import load_study
     from flows.plan_view import print_plan
     from tasks.freeze import resolve
 
@@ -72,7 +72,7 @@ def freeze(
 ) -> None:
     """Write the protocol of a study and print its digest; nothing is called."""
     from evalnoise.store.store import Store
-    from evalnoise.studyfile import load_study
+    from evalnoise.studyfile.load import load_study
     from tasks.freeze import resolve
 
     frozen = resolve(load_study(study, overrides or ()), limit=limit, replicates=replicates)
@@ -90,7 +90,7 @@ def run(
     overrides: Overrides = None,
 ) -> None:
     """Run a study, or resume it: the same command continues where a stopped run ended."""
-    from evalnoise.studyfile import load_study
+    from evalnoise.studyfile.load import load_study
     from flows.runner import run_study
 
     run_study(load_study(study, overrides or ()), store=store, limit=limit, replicates=replicates)

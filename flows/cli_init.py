@@ -62,7 +62,7 @@ def _unwritable(path: Path, error: OSError) -> EvalnoiseError:
 def _adapted(text: str, path: Path) -> str:
     """The template with the place of the schema, its own file name in the commands, and the file's name as the study's."""
     import schemas
-    from evalnoise.studyfile_errors import slug
+    from evalnoise.studyfile.errors import slug
 
     schema = Path(str(schemas.__file__)).parent / "study.schema.json"
     relative = Path(os.path.relpath(schema, path.absolute().parent)).as_posix()

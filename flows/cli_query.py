@@ -73,7 +73,7 @@ def study_name(text: str | None) -> str | None:
     """The name of a study that was given by name or by file."""
     if text is None or not (text.endswith((".yaml", ".yml")) or "/" in text):
         return text
-    from evalnoise.studyfile import load_study
+    from evalnoise.studyfile.load import load_study
 
     return load_study(Path(text)).study
 

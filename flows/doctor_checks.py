@@ -21,7 +21,7 @@ from docker.errors import DockerException
 
 from evalnoise.benchmarks.load import load_benchmark
 from evalnoise.store.store import Store
-from evalnoise.studyfile import load_study
+from evalnoise.studyfile.load import load_study
 from flows.server import ServerState, server_status
 from flows.status_view import at_work
 from schemas.errors import EvalnoiseError, ExitCode

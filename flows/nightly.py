@@ -13,7 +13,7 @@ from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from evalnoise.report.summary import refuse_blocked
-from evalnoise.studyfile import load_study
+from evalnoise.studyfile.load import load_study
 from flows.study import SHARDS_IN_FLIGHT, StudyResult, execute
 from schemas.study import Slug
 

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalnoise.studyfile import load_study
+from evalnoise.studyfile.load import load_study
 from schemas.errors import ExitCode, StudyError
 from schemas.study import OracleProvider, Study
 

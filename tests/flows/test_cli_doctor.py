@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evalnoise.studyfile import load_study
+from evalnoise.studyfile.load import load_study
 from flows import doctor_checks
 from flows.cli import app
 from flows.doctor_checks import Level, check_engine, check_keys, check_python, check_recordings, check_server, check_store

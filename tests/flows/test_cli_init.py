@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evalnoise.studyfile import load_study
+from evalnoise.studyfile.load import load_study
 from flows.cli import app
 from flows.shipped import shipped_studies
 

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from evalnoise.studyfile import load_study
+from evalnoise.studyfile.load import load_study
 from schemas.protocol import Protocol, digested_study
 from tests.flows.conftest import ROOT
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from evalnoise.studyfile import load_study, study_json_schema
-from evalnoise.studyfile_reference import schema_text, study_reference
+from evalnoise.studyfile.load import load_study, study_json_schema
+from evalnoise.studyfile.reference import schema_text, study_reference
 from schemas.study import LocatedError, Study
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "studies").glob("*.yaml"), key=lambda path: path.stem)
-REFRESH = "run `python -m evalnoise.studyfile_reference`"
+REFRESH = "run `python -m evalnoise.studyfile.reference`"
 
 
 def test_kept_schema_is_fresh():

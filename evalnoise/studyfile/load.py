@@ -12,9 +12,9 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from evalnoise.studyfile_errors import Places, Problem, study_error, validation_problems
-from evalnoise.studyfile_set import apply_override
-from evalnoise.studyfile_yaml import parse
+from evalnoise.studyfile.errors import Places, Problem, study_error, validation_problems
+from evalnoise.studyfile.nodes import parse
+from evalnoise.studyfile.overrides import apply_override
 from schemas.errors import StudyError
 from schemas.study import Study
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from evalnoise.studyfile_errors import Path, Places, Problem
+from evalnoise.studyfile.errors import Path, Places, Problem
 
 MAX_NODES = 100_000
 """Values at most, after aliases are followed: a small file of nested aliases can stand for billions."""

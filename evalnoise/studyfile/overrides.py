@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evalnoise.studyfile_errors import Path, Places, Problem, describe, nearest
-from evalnoise.studyfile_yaml import parse_value
+from evalnoise.studyfile.errors import Path, Places, Problem, describe, nearest
+from evalnoise.studyfile.nodes import parse_value
 
 _HOW = "Write --set path=value, for instance --set replicates=3 or --set stacks.0.model=x."
 

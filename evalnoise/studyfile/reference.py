@@ -1,4 +1,4 @@
-"""The reference page of the study file, made from the models; `python -m evalnoise.studyfile_reference` writes page and schema."""
+"""The reference page of the study file, made from the models; `python -m evalnoise.studyfile.reference` writes page and schema."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evalnoise.studyfile import study_json_schema
+from evalnoise.studyfile.load import study_json_schema
 
 PAGE = Path("docs/reference/study.md")
 SCHEMA = Path("schemas/study.schema.json")
@@ -16,7 +16,7 @@ _LONG = 60
 _HEAD = """\
 # The study file
 
-This page is made from the models in `schemas/study.py` by `python -m evalnoise.studyfile_reference`; do not edit it by hand.
+This page is made from the models in `schemas/study.py` by `python -m evalnoise.studyfile.reference`; do not edit it by hand.
 The same facts for editors are in `schemas/study.schema.json`: put `# yaml-language-server: $schema=<path to it>` on the first line
 of a study. `evalnoise init` does that.
 
