@@ -11,9 +11,11 @@ import typer
 
 from evalnoise.report.summary import refuse_blocked
 from evalnoise.report.terminal import print_summary
+from evalnoise.store.store import Store
 from flows.progress_view import watching
 from flows.server import apply_client_environment, ensure_server
 from schemas.study import Study
+from tasks.freeze import check_keys, resolve
 
 
 def run_study(study: Study, *, store: Path, limit: int | None, replicates: int | None) -> None:
@@ -21,6 +23,9 @@ def run_study(study: Study, *, store: Path, limit: int | None, replicates: int |
 
     Raises the typed errors of the run; BlockedError when it ended but its numbers must not be used.
     """
+    # Everything that can be wrong with the study, its data, its engine and its keys is said before a server is started.
+    check_keys(resolve(study, limit=limit, replicates=replicates))
+    Store.open(store)
     server = ensure_server()
     apply_client_environment(server)
     # The command line says what went wrong in a sentence; Prefect's traceback goes to the run's page only.

@@ -101,6 +101,8 @@ def apply_client_environment(info: ServerInfo) -> None:
     os.environ["PREFECT_API_URL"] = info.api_url
     os.environ["PREFECT_SERVER_ALLOW_EPHEMERAL_MODE"] = "false"
     os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
+    # Prefect pickles the exception of a failed run even with persistence off; it goes where the rest of evalnoise's files are.
+    os.environ.setdefault("PREFECT_LOCAL_STORAGE_PATH", str(background.evalnoise_home() / "failures"))
     os.environ.update(background.QUIET)
 
 

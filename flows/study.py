@@ -20,7 +20,7 @@ from flows.artifacts import publish
 from schemas.study import Study
 from tasks import nodes
 from tasks.analyse import SHARD as ANALYSIS_SHARD
-from tasks.freeze import Plan, resolve
+from tasks.freeze import Plan, check_keys, resolve
 from tasks.load import SHARD as TASKS_SHARD
 from tasks.plan import Shard, judge_shards, measured_shards, source_shards
 from tasks.preflight import shard_name as preflight_shard
@@ -77,6 +77,7 @@ def execute(
     Raises the typed errors of its stages; what was sealed or journalled before is kept.
     """
     plan = resolve(study, limit=limit, replicates=replicates)
+    check_keys(plan)
     opened = Store.open(store)
     progress = Progress(WATCHER.get() or NoWatcher())
     with (

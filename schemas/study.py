@@ -43,7 +43,7 @@ class CruxevalBenchmark(Model):
     path: str
     """The task file, JSON Lines with code, input, output and id."""
     sha256: str | None = None
-    """Digest that the file must have; unchecked when absent, recorded always."""
+    """Digest that the file must have. Absent: it must hold the published tasks."""
 
 
 class EvalplusBenchmark(Model):

@@ -280,6 +280,7 @@ CONTRASTS = Table(
         Column("lo", _F, "Lower end; null: none.", nullable=True),
         Column("hi", _F, "Upper end; null: none.", nullable=True),
         Column("finding", _S, "real, not resolved or proves nothing."),
+        Column("headline", _B, "Whether this is the contrast's one row that a run's summary quotes; the others are other methods."),
         Column("sentence", _S, "The finding in words."),
         *_METHOD,
     ),

@@ -39,7 +39,7 @@ def ladder_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts]) -> tup
         for rung in rungs:
             estimates += [_row(shop, stack.name, rung.condition, name, estimate) for name, estimate in _beside_ladder(shop, rung)]
         contrasts += [_contrast_row(shop, stack.name, named, rungs) for named in found.contrasts]
-    return estimates, contrasts
+    return estimates, _with_headlines(contrasts)
 
 
 def judge_rows(shop: Workshop, judged: Sequence[Judged]) -> list[Row]:
@@ -132,6 +132,28 @@ def _contrast_row(shop: Workshop, stack: str, named: NamedContrast, rungs: Seque
         "sentence": said if len(study.stacks) == 1 else f"{stack}: {said}",
         **asdict(contrast.result),
     }
+
+
+def _with_headlines(rows: list[Row]) -> list[Row]:
+    """The rows with `headline` set on one of each contrast.
+
+    Of a score: the interval for new runs of these tasks. Of w: the paper's percentile interval for new tasks, or, where so few
+    tasks varied that it covers too seldom, the widest interval for new tasks.
+    """
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["stack"], row["condition_a"], row["condition_b"], row["estimate"]), []).append(row)
+    quoted = [_headline(group) for group in groups.values()]
+    return [{**row, "headline": any(row is one for one in quoted)} for row in rows]
+
+
+def _headline(rows: list[Row]) -> Row:
+    wanted = Covers.BENCHMARK if rows[0]["estimate"] == "score" else Covers.POPULATION
+    bounded = [row for row in rows if row["covers"] == wanted and row["lo"] is not None]
+    if not bounded:
+        return rows[0]
+    trusted = [row for row in bounded if row["method"] == Method.PERCENTILE and not row["note"]]
+    return trusted[0] if trusted else max(bounded, key=lambda row: float(row["hi"] - row["lo"]))
 
 
 def _of_one_draw(contrast: between.Contrast) -> between.Contrast:

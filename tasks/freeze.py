@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from evalnoise.benchmarks.load import load_benchmark
 from evalnoise.canonical import sha256_text
+from evalnoise.providers.keys import read_key
+from evalnoise.providers.recording import Recording
 from schemas.errors import DataError, StudyError
 from schemas.protocol import PinnedFile, Protocol, digested_study
 from schemas.records import Benchmark, ExecutorInfo
-from schemas.study import RecordingProvider, Stack, Study
+from schemas.study import AnthropicProvider, OpenAIProvider, RecordingProvider, Stack, Study
 from schemas.versions import measurement_version
 from verifiers.verify import checker_for, resolve_executor
 
@@ -60,7 +59,7 @@ def resolve(study: Study, *, limit: int | None = None, replicates: int | None = 
         benchmark_sha256=benchmark.sha256,
         benchmark_files=tuple(PinnedFile(sha256=s.sha256, size=s.size) for s in benchmark.sources),
         n_tasks=len(benchmark.tasks),
-        recordings=_recordings(study),
+        recordings=_recordings(study, benchmark),
         prompts=_prompts(study),
         executors={name: _pinned_executor(info) for name, info in executors.items()},
         checkers=checkers,
@@ -96,27 +95,23 @@ def _prompts(study: Study) -> dict[str, str]:
     return prompts
 
 
-def _recordings(study: Study) -> dict[str, PinnedFile]:
-    specs: dict[str, Any] = {
-        f"{stack.name}/{condition.name}": study.provider(stack, condition)
-        for stack in study.stacks
-        for condition in study.conditions
-    }
-    files = {spec.path for spec in specs.values() if isinstance(spec, RecordingProvider)}
-    pinned = {path: _pin(Path(path)) for path in sorted(files)}
-    return {name: pinned[spec.path] for name, spec in specs.items() if isinstance(spec, RecordingProvider)}
+def _recordings(study: Study, benchmark: Benchmark) -> dict[str, PinnedFile]:
+    """Every recorded file, read whole: a torn one, or one that lacks a task, is found before anything is run."""
+    ids = [task.id for task in benchmark.tasks]
+    pinned: dict[str, PinnedFile] = {}
+    for stack in study.stacks:
+        for condition in study.conditions:
+            spec = study.provider(stack, condition)
+            if isinstance(spec, RecordingProvider):
+                recording = Recording.from_generations_file(spec, ids, replicates=study.replicates)
+                pinned[f"{stack.name}/{condition.name}"] = PinnedFile(sha256=recording.sha256, size=recording.size)
+    return pinned
 
 
-def _pin(path: Path) -> PinnedFile:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(
-            str(path),
-            expected="a readable file of recorded generations",
-            found=error.strerror or str(error),
-            remedy="Give the recording's path in the study (relative paths start at the working directory). CRUXEval's recorded "
-            "generations are public: repository crux-eval/crux-eval.github.io on GitHub; set EVALNOISE_SHARED to a folder that "
-            "holds them as data/cruxeval/, or name the file with --set.",
-        ) from None
-    return PinnedFile(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+def check_keys(plan: Plan) -> None:
+    """Raise ProviderError when a key that the run will need is not in the environment: before anything is frozen or started."""
+    study = plan.study
+    specs = [study.provider(stack, c) for stack in study.stacks for c in study.conditions if c.source is None]
+    for spec in (*specs, *(judge.provider for judge in (study.judge.conditions if study.judge else ()))):
+        if isinstance(spec, OpenAIProvider | AnthropicProvider):
+            read_key(spec.name, spec.api_key_env)

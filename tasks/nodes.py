@@ -26,7 +26,7 @@ def freeze_node(digest: str) -> None:
     shop.store.freeze(shop.plan.protocol)
 
 
-@task(name="load tasks", cache_policy=NO_CACHE, persist_result=False)
+@task(name="load tasks", task_run_name="load tasks", cache_policy=NO_CACHE, persist_result=False)
 def load_node(digest: str) -> None:
     """Seal the benchmark's tasks."""
     write_tasks(workshop(digest))
@@ -56,7 +56,7 @@ def judge_node(digest: str, name: str, shard: Shard) -> None:  # noqa: ARG001 - 
     judge_shard(workshop(digest), shard)
 
 
-@task(name="analyse", cache_policy=NO_CACHE, persist_result=False)
+@task(name="analyse", task_run_name="analyse", cache_policy=NO_CACHE, persist_result=False)
 def analyse_node(digest: str) -> None:
     """Estimates, contrasts, budgets and checks; then the catalog."""
     analyse(workshop(digest))

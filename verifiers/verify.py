@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Final, Self
 
-from schemas.errors import ExecutorError
+from schemas.errors import ExecutorError, StudyError
 from schemas.records import Check, ExecutorInfo, Outcome, Reason, Reference, Task, TaskKind
 from schemas.study import VerifierSpec
 from verifiers.checkers import Checker
@@ -20,7 +20,7 @@ from verifiers.sandbox.base import Sandbox
 from verifiers.sandbox.container import ContainerSandbox
 from verifiers.sandbox.engine import engine_answers, remove_leftovers
 from verifiers.sandbox.pool import Lane, Pool, UnavailableError
-from verifiers.sandbox.process import NO_SANDBOX, ProcessSandbox, interpreter_digest, warn_no_sandbox
+from verifiers.sandbox.process import ProcessSandbox, interpreter_digest, warn_no_sandbox
 from verifiers.settle import Settled, settle
 
 CHECKERS: Final[dict[str, Callable[[], Checker]]] = {
@@ -37,16 +37,16 @@ _MUTANT_SECONDS = 2.0
 
 
 def checker_for(spec: VerifierSpec, kind: TaskKind) -> str:
-    """The checker that the study names, or the one that `auto` means for this kind of task. Raises ExecutorError."""
+    """The checker that the study names, or the one that `auto` means for this kind of task. Raises StudyError."""
     if spec.checker == "auto":
         return "differential" if kind is TaskKind.FUNCTION else "expression"
     if _KINDS[spec.checker] is not kind:
         fitting = ", ".join(name for name, of in _KINDS.items() if of is kind)
-        raise ExecutorError(
-            "verifier.checker",
+        raise StudyError(
+            "stacks, verifier.checker",
             expected=f"a checker for tasks of kind {kind.value} ({fitting}, or auto)",
             found=spec.checker,
-            remedy="Change the stack's checker, or the benchmark",
+            remedy="Change the stack's checker, or the benchmark.",
         )
     return spec.checker
 
@@ -69,7 +69,7 @@ def resolve_executor(spec: VerifierSpec, providers: Collection[str]) -> Executor
             "verifier.executor",
             expected="a container engine, because code from elsewhere is not run without a sandbox",
             found=f"executor process with provider {', '.join(foreign)} ({engine_answers() or 'Docker answers, but is not used'})",
-            remedy=f"Start Docker, or name the provider in unsandboxed_providers if you would run its code yourself: {NO_SANDBOX}",
+            remedy="Start Docker; or, if you would run that code yourself, name the provider in `unsandboxed_providers`.",
         )
     warn_no_sandbox()
     return ExecutorInfo(kind="process", image_id="", rootfs=interpreter_digest(), python=platform.python_version())
@@ -82,7 +82,7 @@ def _docker_executor() -> ExecutorInfo:
             "verifier.executor",
             expected="a container engine that answers",
             found=problem,
-            remedy="Start Docker, or set executor: process for code that you would run yourself",
+            remedy="Start Docker, or set executor: process for code that you would run yourself.",
         )
     from verifiers.image.build import ensure_image  # noqa: PLC0415 - only those who use Docker need it
 

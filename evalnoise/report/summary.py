@@ -88,22 +88,5 @@ def judge_rows(summary: Summary) -> list[dict[str, Any]]:
 
 
 def main_sentences(summary: Summary) -> list[str]:
-    """One sentence per contrast, of the score and of w. The view `contrasts` has all methods.
-
-    Of the score for new runs of these tasks; of w for new tasks, with the paper's percentile interval, or, where so few tasks
-    varied that it covers too seldom, with the widest interval at hand.
-    """
-    by_contrast: dict[tuple[str, ...], list[Row]] = {}
-    for row in summary.contrasts:
-        key = (row["stack"], row["condition_a"], row["condition_b"], row["estimate"])
-        by_contrast.setdefault(key, []).append(row)
-    return [str(_main_row(rows)["sentence"]) for rows in by_contrast.values()]
-
-
-def _main_row(rows: Sequence[Row]) -> Row:
-    wanted = "benchmark" if rows[0]["estimate"] == "score" else "population"
-    bounded = [row for row in rows if row["covers"] == wanted and row["lo"] is not None]
-    if not bounded:
-        return rows[0]
-    trusted = [row for row in bounded if row["method"] == "percentile task bootstrap" and not row["note"]]
-    return trusted[0] if trusted else max(bounded, key=lambda row: float(row["hi"] - row["lo"]))
+    """One sentence per contrast, of the score and of w. The view `contrasts` has all methods."""
+    return [str(row["sentence"]) for row in summary.contrasts if row["headline"]]

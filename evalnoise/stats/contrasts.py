@@ -261,7 +261,7 @@ def _constant(differences: Floats) -> bool:
 
 
 def sentence(contrast: Contrast, *, of: str, a: str, b: str) -> str:
-    """The finding in words, for instance ``w, live - replay: real, 0.0301 [0.0200, 0.0413], 95 % over new tasks``."""
+    """The finding in words, for instance ``w, live - replay: real, +0.0301 [+0.0200, +0.0413], 95 % over new tasks (paired t)``."""
     result = contrast.result
     head = f"{of}, {a} - {b}: {contrast.finding}"
     if result.value is None:
@@ -271,4 +271,4 @@ def sentence(contrast: Contrast, *, of: str, a: str, b: str) -> str:
         return f"{shown}: {result.undefined}"
     over = "new tasks" if result.covers == Covers.POPULATION else "new runs of these tasks"
     tail = f"; {result.note.removeprefix(PROVES_NOTHING)}" if result.note else ""
-    return f"{shown} [{result.lo:+.4f}, {result.hi:+.4f}], {result.level * 100:.4g} % over {over}{tail}"
+    return f"{shown} [{result.lo:+.4f}, {result.hi:+.4f}], {result.level * 100:.4g} % over {over} ({result.method}){tail}"

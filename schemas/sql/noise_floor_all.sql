@@ -44,7 +44,8 @@ WITH numbers AS (
     first(value ORDER BY method <> 'percentile task bootstrap', method, covers) FILTER (WHERE estimate = 'w') AS w,
     first(n_tasks ORDER BY method <> 'percentile task bootstrap', method, covers) FILTER (WHERE estimate = 'w') AS w_tasks,
     first(n_replicates ORDER BY method <> 'percentile task bootstrap', method, covers) FILTER (WHERE estimate = 'w') AS w_replicates,
-    first(undefined ORDER BY method <> 'percentile task bootstrap', method, covers) FILTER (WHERE estimate = 'w') AS w_undefined,
+    coalesce(string_agg(DISTINCT undefined, '; ' ORDER BY undefined) FILTER (WHERE estimate = 'w' AND undefined <> ''), '')
+      AS w_undefined,
     first(note ORDER BY method <> 'percentile task bootstrap', method, covers) FILTER (WHERE estimate = 'w') AS note,
     first(lo) FILTER (WHERE estimate = 'w' AND covers = 'population' AND method = 'percentile task bootstrap') AS w_lo,
     first(hi) FILTER (WHERE estimate = 'w' AND covers = 'population' AND method = 'percentile task bootstrap') AS w_hi,

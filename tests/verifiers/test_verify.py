@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from schemas.errors import ExecutorError
+from schemas.errors import ExecutorError, StudyError
 from schemas.records import Check, Outcome, Reason, Reference, Task, TaskKind
 from schemas.study import VerifierSpec
 from tests.verifiers.support import HOST, function_task, output_task
@@ -64,7 +64,7 @@ def test_checker_for() -> None:
     assert checker_for(VerifierSpec(), TaskKind.FUNCTION) == "differential"
     assert checker_for(VerifierSpec(), TaskKind.OUTPUT) == "expression"
     assert checker_for(VerifierSpec(checker="published"), TaskKind.OUTPUT) == "published"
-    with pytest.raises(ExecutorError, match="published"):
+    with pytest.raises(StudyError, match="published"):
         checker_for(VerifierSpec(checker="published"), TaskKind.FUNCTION)
 
 

@@ -34,8 +34,15 @@ def engine_answers(seconds: int = 5) -> str | None:
         finally:
             client.close()
     except ENGINE_ERRORS as error:
-        return f"no container engine answers ({str(error)[:200]})"
+        return f"none at {os.environ.get('DOCKER_HOST') or 'the default socket'} ({_cause(error)})"
     return None
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost reason: docker-py wraps requests, which wraps urllib3, which wraps what the system said."""
+    while (inner := error.__cause__ or error.__context__) is not None:
+        error = inner
+    return f"{type(error).__name__}: {error}"[:120]
 
 
 def labels() -> dict[str, str]:

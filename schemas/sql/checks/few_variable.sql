@@ -10,9 +10,9 @@ SELECT
     CASE
         WHEN varied = 0
             THEN stack || ', ' || condition || ': no task varied in ' || runs
-                || ' replicates; the population interval of w is empty and proves nothing, the benchmark limit is one-sided.'
+                || ' replicates; the population interval of w has no width and proves nothing.'
         ELSE stack || ', ' || condition || ': only ' || varied
-            || ' tasks varied; under 15 the percentile interval of w covers less often than it says.'
+            || CASE WHEN varied = 1 THEN ' task' ELSE ' tasks' END || ' varied; under 15 the percentile interval of w covers less often than it says.'
     END AS sentence,
     varied::DOUBLE AS value
 FROM (

@@ -8,7 +8,8 @@ SELECT
     'error' AS severity,
     true AS blocks,
     stack || ', ' || condition || ': ' || sum(n) || ' calls share ' || count(*)
-    || ' response ids, so they were served from a cache and are no replicates.' AS sentence,
+    || CASE WHEN count(*) = 1 THEN ' response id' ELSE ' response ids' END
+    || ', so they were served from a cache and are no replicates.' AS sentence,
     sum(n)::DOUBLE AS value
 FROM (
     SELECT stack, condition, response_id, count(*) AS n

@@ -25,6 +25,9 @@ def write(path: Path, rows: list, end: str = "") -> Path:
 
 
 def load(path: Path, **more: str):
+    if path.is_file() and "published" not in more:
+        more = {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()} | more
+    more.pop("published", None)
     return load_benchmark(CruxevalBenchmark(name="cruxeval", path=str(path), **more))
 
 
@@ -99,11 +102,29 @@ def test_other_digest(tmp_path: Path) -> None:
         load(write(tmp_path / "tasks.jsonl", ROWS), sha256="0" * 64)
 
 
+def test_without_a_digest_only_the_published_tasks_are_taken(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="expected the 800 published tasks of CRUXEval, found 2 tasks") as caught:
+        load(write(tmp_path / "tasks.jsonl", ROWS), published="yes")
+    assert "benchmark.sha256" in caught.value.remedy
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(("cut", "found"), [(3, "3 tasks"), (800, "altered tasks")])
+def test_a_public_file_that_was_cut_or_altered(shared: Path, tmp_path: Path, cut: int, found: str) -> None:
+    lines = (shared / "data" / "cruxeval" / "tasks.jsonl").read_text(encoding="utf-8").split("\n")[:cut]
+    row = json.loads(lines[2])
+    lines[2] = json.dumps(row | {"output": row["output"] + " "})
+    path = tmp_path / "tasks.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(DataError, match=f"found {found}"):
+        load(path, published="yes")
+
+
 @pytest.mark.realdata
 def test_public_file(shared: Path, tmp_path: Path) -> None:
     path = shared / "data" / "cruxeval" / "tasks.jsonl"
     assert not path.read_bytes().endswith(b"\n")
-    found = load(path)
+    found = load(path, published="yes")
     assert [task.id for task in found.tasks] == [f"sample_{number}" for number in range(800)]
     assert found.sha256 == "038ca7ff93e5fa89567e01edd336ddd30ad58abaef1d05f66a4e729e066d11bc"
     raw = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")]

@@ -179,7 +179,8 @@ def test_the_finding_in_words(noisy, calm):
     made = w_contrast(noisy, TEN, calm, TEN, seed=0)
     said = sentence(made, of="w", a="live", b="replay")
     result = made.result
-    assert said == f"w, live - replay: real, {result.value:+.4f} [{result.lo:+.4f}, {result.hi:+.4f}], 95 % over new tasks"
+    tail = "95 % over new tasks (percentile task bootstrap)"
+    assert said == f"w, live - replay: real, {result.value:+.4f} [{result.lo:+.4f}, {result.hi:+.4f}], {tail}"
     nothing = sentence(w_contrast(calm, TEN, calm, TEN, seed=0), of="w", a="a", b="b")
     assert nothing.startswith("w, a - b: proves nothing, +0.0000 [+0.0000, +0.0000]")
     assert nothing.endswith("; no task varied in either condition")
