@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import re
@@ -20,6 +19,7 @@ import docker
 from docker.errors import DockerException
 
 from evalnoise.benchmarks.load import load_benchmark
+from evalnoise.providers.recording import Recording
 from evalnoise.store.store import Store
 from evalnoise.studyfile.load import load_study
 from flows.server import ServerState, server_status
@@ -63,8 +63,7 @@ def examine(study_file: Path | None, store: Path, overrides: Sequence[str] = ())
     yield from check_keys(study)
     yield from check_store(store, study)
     if study:
-        yield from check_benchmark(study)
-        yield from check_recordings(study)
+        yield from check_data(study)
 
 
 def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Iterator[Finding]:
@@ -226,40 +225,31 @@ def _room(subject: str, path: Path) -> Finding:
     return Finding(Level.OK, subject, text)
 
 
-def check_benchmark(study: Study) -> Iterator[Finding]:
-    """Whether the benchmark's file is there, whole, and the one that the study names."""
+def check_data(study: Study) -> Iterator[Finding]:
+    """Whether the benchmark's file is there, whole and the one that the study names, and every recording holds its tasks."""
     try:
         found = load_benchmark(study.benchmark)
     except EvalnoiseError as error:
         yield _failed("benchmark", error)
+        yield from check_recordings(study, ())
         return
     files = ", ".join(f"{source.path} sha256 {source.sha256[:12]}" for source in found.sources) or f"sha256 {found.sha256[:12]}"
     yield Finding(Level.OK, "benchmark", f"{found.name}, {len(found.tasks)} tasks ({files})")
+    yield from check_recordings(study, [task.id for task in found.tasks])
 
 
-def check_recordings(study: Study) -> Iterator[Finding]:
-    """Whether each recorded file is there, and has the digest that the study names."""
-    specs = {}
-    for stack in study.stacks:
-        for condition in study.conditions:
-            spec = study.provider(stack, condition)
-            if isinstance(spec, RecordingProvider):
-                specs[spec.path, spec.sha256] = spec
-    for spec in specs.values():
-        path = Path(spec.path)
-        try:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            remedy = (
-                "Give its path in the study (relative paths start at the working directory), or set EVALNOISE_SHARED if it uses it."
-            )
-            yield Finding(Level.FAIL, "recording", f"{path}: {error.strerror}", remedy, ExitCode.DATA)
+def check_recordings(study: Study, task_ids: Sequence[str]) -> Iterator[Finding]:
+    """Whether each recorded file is there, is whole, holds these tasks, and has the digest that the study names."""
+    specs = (study.provider(stack, condition) for stack in study.stacks for condition in study.conditions)
+    seen: set[RecordingProvider] = set()
+    for spec in specs:
+        if not isinstance(spec, RecordingProvider) or spec in seen:
             continue
-        if spec.sha256 not in (None, digest):
-            text = f"{path}: expected sha256 {str(spec.sha256)[:12]}, found {digest[:12]}"
-            yield Finding(
-                Level.FAIL, "recording", text, "Get the file that the study was made for, or correct the digest.", ExitCode.DATA
-            )
-        else:
-            yield Finding(Level.OK, "recording", f"{path} sha256 {digest[:12]}")
+        seen.add(spec)
+        try:
+            found = Recording.from_generations_file(spec, task_ids, replicates=study.replicates)
+        except EvalnoiseError as error:
+            yield _failed("recording", error)
+            continue
+        told = f"{spec.path}, {found.occurrences} occurrences, pairing {spec.pairing}, sha256 {found.sha256[:12]}"
+        yield Finding(Level.OK, "recording", told)
