@@ -63,9 +63,6 @@ class Reason(StrEnum):
     INFRASTRUCTURE = "infrastructure"
 
 
-UNMEASURED_REASONS = frozenset({Reason.REFERENCE_UNUSABLE, Reason.PROVIDER, Reason.REPLAY_MISS, Reason.INFRASTRUCTURE})
-
-
 @dataclass(frozen=True, slots=True)
 class Task:
     """One task of a benchmark."""

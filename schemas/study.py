@@ -342,9 +342,18 @@ class Study(Model):
         except ValidationError as error:
             # The cause holds every wrong option, for a reader that can name them one by one.
             raise LocatedError(place, f"options of stack {stack.name}'s provider") from error
+        if condition.kind != "replay" and isinstance(spec, RecordingProvider) and spec.pairing == "fixed":
+            raise LocatedError((*place, "pairing"), "occurrence, because one recorded answer for all replicates is a replay")
         if condition.kind == "replay" and condition.source is None and spec.name != "recording":
             raise LocatedError(place[:2], "`source`, because the provider is not a recording")
         return spec
+
+    def repeats_one_draw(self, stack: Stack, condition: Condition) -> bool:
+        """Whether every replicate of the condition gets the same recorded answers, so that its score is a single draw."""
+        if condition.source is not None:
+            return True
+        spec = self.provider(stack, condition)
+        return isinstance(spec, RecordingProvider) and spec.pairing == "fixed"
 
     def condition(self, name: str) -> Condition:
         """The condition of that name. Raises KeyError."""

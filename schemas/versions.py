@@ -10,7 +10,7 @@ from typing import Final
 REQUEST_NORMALISER: Final = 1
 EXTRACTOR: Final = 1
 CHECKER: Final = 1
-SUPERVISOR: Final = 1
+SUPERVISOR: Final = 2
 ORACLE: Final = 1
 
 

@@ -79,7 +79,7 @@ def _true_w(shop: Workshop, found: Counts) -> Estimate | None:
     shape: dict[str, Any] = {"method": "oracle", "n_tasks": len(tasks), "n_replicates": study.replicates, "seed": spec.seed}
     if not tasks:
         return Estimate(value=None, undefined="no task was measured twice", **shape)
-    if condition.kind == "replay":
+    if study.repeats_one_draw(shop.stack(found.stack), condition):
         return Estimate(value=0.0, note="a replay repeats one recorded answer", **shape)
     references = {task.id: shop.reference(found.stack, task) for task in tasks}
     fixed = [name for name, reference in references.items() if reference.outcome is Outcome.PASS and not reference.mutant]
@@ -105,9 +105,11 @@ def _judge_estimates(shop: Workshop, judged: Judged) -> Iterator[tuple[str, Esti
         "mean_confidence": (found.mean_confidence, "no confidence was stated"),
     }
     shape: dict[str, Any] = {"n_tasks": len(judged.verdicts), "n_replicates": judged.verdicts.shape[1]}
+    compared = {"n_tasks": found.compared}
     for name, (value, missing) in numbers.items():
         number = None if value is None else float(value)
-        yield name, Estimate(value=number, undefined=missing if value is None else "", **shape)
+        tasks = compared if name in {"false_accepts", "false_rejects"} else {}
+        yield name, Estimate(value=number, undefined=missing if value is None else "", **(shape | tasks))
     judge = shop.plan.study.judge
     specs = {condition.name: condition.provider for condition in judge.conditions} if judge else {}
     spec = specs.get(judged.condition)
@@ -118,9 +120,9 @@ def _judge_estimates(shop: Workshop, judged: Judged) -> Iterator[tuple[str, Esti
 def _contrast_row(shop: Workshop, stack: str, named: NamedContrast, rungs: Sequence[Counts]) -> Row:
     study = shop.plan.study
     first, second = rungs[named.a].condition, rungs[named.b].condition
-    replays = [study.condition(name).kind == "replay" for name in (first, second)]
-    one_draw = named.estimate == "score" and replays.count(True) == 1
-    contrast = _of_one_draw(named.contrast) if one_draw else named.contrast
+    drawn_once = [study.repeats_one_draw(shop.stack(stack), study.condition(name)) for name in (first, second)]
+    unfounded = named.estimate == "score" and named.contrast.result.covers == Covers.BENCHMARK and any(drawn_once)
+    contrast = _without_new_runs(named.contrast) if unfounded else named.contrast
     said = between.sentence(contrast, of=named.estimate, a=first, b=second)
     return {
         **_protocol(shop),
@@ -148,22 +150,21 @@ def _with_headlines(rows: list[Row]) -> list[Row]:
 
 
 def _headline(rows: list[Row]) -> Row:
-    wanted = Covers.BENCHMARK if rows[0]["estimate"] == "score" else Covers.POPULATION
-    bounded = [row for row in rows if row["covers"] == wanted and row["lo"] is not None]
-    if not bounded:
-        return rows[0]
-    trusted = [row for row in bounded if row["method"] == Method.PERCENTILE and not row["note"]]
-    return trusted[0] if trusted else max(bounded, key=lambda row: float(row["hi"] - row["lo"]))
+    by_method = {row["method"]: row for row in rows}
+    if rows[0]["estimate"] == "score":
+        return by_method[Method.PLUG_IN]
+    paper = by_method[Method.PERCENTILE]
+    wide = [row for row in rows if row["covers"] == Covers.POPULATION and row["lo"] is not None]
+    return max(wide, key=lambda row: float(row["hi"] - row["lo"])) if wide and paper["note"] else paper
 
 
-def _of_one_draw(contrast: between.Contrast) -> between.Contrast:
-    """A difference of scores between fresh runs and a replay, without its interval.
+def _without_new_runs(contrast: between.Contrast) -> between.Contrast:
+    """A difference of scores over new runs, without its interval, because one of the conditions has no new runs.
 
-    The replayed run is one draw from the very runs that it is compared with: no interval over its replicates, which are all that
-    one draw, says anything about another.
+    Its replicates repeat one recorded run, so they vary by the verifier alone, however much a fresh run would differ.
     """
-    bare = replace(contrast.result, lo=None, hi=None, level=None, covers=Covers.NOTHING, seed=None, resamples=None)
-    reason = "a replay repeats one recorded run, and its score is that one draw"
+    bare = replace(contrast.result, lo=None, hi=None, level=None, covers=Covers.NOTHING)
+    reason = "replicates that repeat one recorded run say nothing about new runs"
     return replace(contrast, result=replace(bare, undefined=reason, note=""), finding=between.Finding.PROVES_NOTHING)
 
 

@@ -30,19 +30,19 @@ def make_provider(
         ProviderError: No key in the environment.
     """
     make = request_maker(spec, model=model, max_tokens=max_tokens)
+    if isinstance(spec, RecordingSpec) and retry != "none":
+        raise StudyError(
+            "retry",
+            expected="none, because an imported recording has no second attempts",
+            found=retry,
+            remedy="Set the stack's `retry` to none.",
+        )
+    if recording is not None and recording.keyed:
+        return RecordingProvider.of_condition(recording, make, name=spec.name)
     if isinstance(spec, RecordingSpec):
-        if retry != "none":
-            raise StudyError(
-                "retry",
-                expected="none, because an imported recording has no second attempts",
-                found=retry,
-                remedy="Set the stack's `retry` to none.",
-            )
         if recording is None:
             raise ValueError("provider recording needs its Recording")
         return RecordingProvider.imported(recording, spec, make)
-    if recording is not None:
-        return RecordingProvider.of_condition(recording, make, name=spec.name)
     if isinstance(spec, OracleProvider):
         return oracle.OracleModel(spec, make)
     if isinstance(spec, OracleJudge):

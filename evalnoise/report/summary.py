@@ -27,6 +27,8 @@ class Summary:
     """Rows of `estimates` about judge conditions."""
     budgets: Sequence[Row]
     checks: Sequence[Row]
+    newest: bool
+    """Whether the view `noise_floor` shows this protocol, and not a later one of the same study."""
 
 
 _QUERIES = {
@@ -39,14 +41,18 @@ _QUERIES = {
 }
 
 
+_NEWEST = "select 1 as shown from noise_floor where study = $study and protocol = $protocol limit 1"
+
+
 def read_summary(store: Path, study: str, protocol: str) -> Summary:
     """The summary of one protocol. Raises StoreError."""
     connection = connect(store)
     try:
         found = {name: _rows(connection, query, study, protocol) for name, query in _QUERIES.items()}
+        newest = bool(_rows(connection, _NEWEST, study, protocol))
     finally:
         connection.close()
-    return Summary(study=study, protocol=protocol, **found)
+    return Summary(study=study, protocol=protocol, newest=newest, **found)
 
 
 def _rows(connection: Any, query: str, study: str, protocol: str) -> list[Row]:

@@ -133,7 +133,7 @@ def budget_for(
         n_replicates=w.n_replicates,
         seed=w.seed,
         resamples=w.resamples,
-        undefined=w.undefined,
+        undefined=w.undefined if w.value is None else "",
         note=_note(w, variable_tasks),
     )
 

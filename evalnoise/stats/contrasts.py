@@ -26,6 +26,10 @@ from evalnoise.stats.variance import Floats, Ints, checked_counts, score, within
 NO_COMMON_TASK = "no task was measured in both conditions"
 NO_COMMON_PAIR = "no task was measured twice in both conditions"
 NONE_VARIED = PROVES_NOTHING + "no task varied in either condition"
+_FEW_RUNS = 10
+SMALL_STUDY = (
+    "fewer than 10 replicates and 10 variable tasks: such an interval excludes 0 too often, by up to twice its error level"
+)
 NO_DIFFERENCE = PROVES_NOTHING + "every task differs by the same amount"
 
 
@@ -165,6 +169,15 @@ def w_contrast(
     return _contrast(pair, _percentile(base, columns, note, seed=seed, resamples=resamples, level=level, draws=draws))
 
 
+def _few_variable(pair: _Pair) -> str:
+    most = max(pair.variable)
+    if most == 0:
+        return NONE_VARIED
+    tasks = "1 variable task" if most == 1 else f"{most} variable tasks"
+    few = f"at most {tasks}: under {FEW_VARIABLE} the interval covers less often than it says"
+    return few if most < FEW_VARIABLE else ""
+
+
 def score_contrast(
     passes_a: ArrayLike,
     runs_a: ArrayLike,
@@ -222,7 +235,8 @@ def w_contrast_benchmark(
         side = w_benchmark(*counts, level=level if variable else (1 + level) / 2)
         if side.value is None or side.lo is None or side.hi is None:
             return _contrast(pair, base.lacking(side.undefined))
-        sides.append((side.value - side.lo, side.hi - side.value))
+        # w itself may lie above the largest variance that rates can have, and so above its own interval.
+        sides.append((max(0.0, side.value - side.lo), max(0.0, side.hi - side.value)))
     (below_a, above_a), (below_b, above_b) = sides
     lo, hi = base.value - float(np.hypot(below_a, above_b)), base.value + float(np.hypot(above_a, below_b))
     return _contrast(pair, base.spanning(lo, hi, level=level, covers=Covers.BENCHMARK))

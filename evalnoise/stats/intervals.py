@@ -71,7 +71,8 @@ def few_variable_note(variable: int) -> str:
     if variable == 0:
         return NOTHING_VARIED
     if variable < FEW_VARIABLE:
-        return f"only {variable} variable tasks: under 15 the interval covers less often than it says; quote Gaffke's"
+        tasks = "1 variable task" if variable == 1 else f"{variable} variable tasks"
+        return f"only {tasks}: under 15 the interval covers less often than it says; quote Gaffke's"
     return "" if variable >= GAFFKE_FIRST else f"{variable} variable tasks: under 20 quote Gaffke's interval first"
 
 

@@ -7,10 +7,10 @@
 --   benchmark: Name of the benchmark.
 --   stack: Name of the stack.
 --   condition: Name of the condition.
---   n_tasks: Tasks that entered w.
---   n_replicates: Replicates per task that entered w (the smallest, if they differ).
+--   n_tasks: Tasks that entered w; where w is undefined, those that entered the score.
+--   n_replicates: Replicates per such task (the smallest, if they differ).
 --   n_unmeasured: Cells without an outcome; they are in no number.
---   score: Mean outcome.
+--   score: Mean over tasks of the share of measured replicates that passed.
 --   score_run_sd: Standard deviation of the score from run to run, sqrt(w / n_tasks).
 --   w: Mean within-task sample variance of the outcome over replicates; null: undefined.
 --   w_lo: Lower end for w, percentile task bootstrap; covers new tasks from the same source (population).
@@ -25,6 +25,8 @@
 --   runs: Runs per arm that resolve delta; null: undefined.
 --   runs_lo: The same at the lower end of w's interval.
 --   runs_hi: The same at the upper end of w's interval.
+--   w_gaffke_lo: Lower end of Gaffke's interval for w; population; the one to quote when fewer than 20 tasks varied.
+--   w_gaffke_hi: Upper end of the same.
 --   w_undefined: Why w, or its interval, is null; empty otherwise.
 --   note: When not to trust w; empty otherwise.
 CREATE VIEW noise_floor AS

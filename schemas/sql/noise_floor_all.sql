@@ -7,10 +7,10 @@
 --   benchmark: Name of the benchmark.
 --   stack: Name of the stack.
 --   condition: Name of the condition.
---   n_tasks: Tasks that entered w.
---   n_replicates: Replicates per task that entered w (the smallest, if they differ).
+--   n_tasks: Tasks that entered w; where w is undefined, those that entered the score.
+--   n_replicates: Replicates per such task (the smallest, if they differ).
 --   n_unmeasured: Cells without an outcome; they are in no number.
---   score: Mean outcome.
+--   score: Mean over tasks of the share of measured replicates that passed.
 --   score_run_sd: Standard deviation of the score from run to run, sqrt(w / n_tasks).
 --   w: Mean within-task sample variance of the outcome over replicates; null: undefined.
 --   w_lo: Lower end for w, percentile task bootstrap; covers new tasks from the same source (population).
@@ -25,6 +25,8 @@
 --   runs: Runs per arm that resolve delta; null: undefined.
 --   runs_lo: The same at the lower end of w's interval.
 --   runs_hi: The same at the upper end of w's interval.
+--   w_gaffke_lo: Lower end of Gaffke's interval for w; population; the one to quote when fewer than 20 tasks varied.
+--   w_gaffke_hi: Upper end of the same.
 --   w_undefined: Why w, or its interval, is null; empty otherwise.
 --   note: When not to trust w; empty otherwise.
 CREATE VIEW noise_floor_all AS
@@ -36,9 +38,9 @@ WITH numbers AS (
     benchmark,
     stack,
     condition,
-    first(value ORDER BY method <> 'mean', method) FILTER (WHERE estimate = 'score') AS score,
-    first(n_tasks ORDER BY method <> 'mean', method) FILTER (WHERE estimate = 'score') AS score_tasks,
-    first(n_replicates ORDER BY method <> 'mean', method) FILTER (WHERE estimate = 'score') AS score_replicates,
+    first(value ORDER BY n_tasks DESC, method) FILTER (WHERE estimate = 'score') AS score,
+    first(n_tasks ORDER BY n_tasks DESC, method) FILTER (WHERE estimate = 'score') AS score_tasks,
+    first(n_replicates ORDER BY n_tasks DESC, method) FILTER (WHERE estimate = 'score') AS score_replicates,
     first(value ORDER BY method) FILTER (WHERE estimate = 'score_run_sd') AS score_run_sd,
     first(value ORDER BY method) FILTER (WHERE estimate = 'n_unmeasured') AS n_unmeasured,
     first(value ORDER BY method <> 'percentile task bootstrap', method, covers) FILTER (WHERE estimate = 'w') AS w,
@@ -49,6 +51,8 @@ WITH numbers AS (
     first(note ORDER BY method <> 'percentile task bootstrap', method, covers) FILTER (WHERE estimate = 'w') AS note,
     first(lo) FILTER (WHERE estimate = 'w' AND covers = 'population' AND method = 'percentile task bootstrap') AS w_lo,
     first(hi) FILTER (WHERE estimate = 'w' AND covers = 'population' AND method = 'percentile task bootstrap') AS w_hi,
+    first(lo) FILTER (WHERE estimate = 'w' AND method = 'gaffke') AS w_gaffke_lo,
+    first(hi) FILTER (WHERE estimate = 'w' AND method = 'gaffke') AS w_gaffke_hi,
     first(lo ORDER BY method) FILTER (WHERE estimate = 'w' AND covers = 'benchmark') AS w_bench_lo,
     first(hi ORDER BY method) FILTER (WHERE estimate = 'w' AND covers = 'benchmark') AS w_bench_hi,
     first(value ORDER BY method) FILTER (WHERE estimate = 'variable_tasks') AS variable_tasks,
@@ -81,8 +85,8 @@ SELECT
   n.benchmark,
   n.stack,
   n.condition,
-  coalesce(n.w_tasks, n.score_tasks) AS n_tasks,
-  coalesce(n.w_replicates, n.score_replicates) AS n_replicates,
+  coalesce(nullif(n.w_tasks, 0), n.score_tasks) AS n_tasks,
+  coalesce(nullif(n.w_replicates, 0), n.score_replicates) AS n_replicates,
   n.n_unmeasured::BIGINT AS n_unmeasured,
   n.score,
   n.score_run_sd,
@@ -99,6 +103,8 @@ SELECT
   b.runs,
   b.runs_lo,
   b.runs_hi,
+  n.w_gaffke_lo,
+  n.w_gaffke_hi,
   n.w_undefined,
   n.note
 FROM numbers AS n

@@ -25,4 +25,4 @@ SELECT
   count(*) FILTER (WHERE outcome IN ('pass', 'fail')) AS runs,
   count(*) FILTER (WHERE outcome = 'unmeasured') AS unmeasured
 FROM outcomes
-GROUP BY study, protocol, benchmark, stack, condition, task_id, position;;
+GROUP BY study, protocol, benchmark, stack, condition, task_id, position;

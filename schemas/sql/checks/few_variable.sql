@@ -12,7 +12,8 @@ SELECT
             THEN stack || ', ' || condition || ': no task varied in ' || runs
                 || ' replicates; the population interval of w has no width and proves nothing.'
         ELSE stack || ', ' || condition || ': only ' || varied
-            || CASE WHEN varied = 1 THEN ' task' ELSE ' tasks' END || ' varied; under 15 the percentile interval of w covers less often than it says.'
+            || CASE WHEN varied = 1 THEN ' task' ELSE ' tasks' END
+            || ' varied; under 15 the percentile interval of w covers less often than it says.'
     END AS sentence,
     varied::DOUBLE AS value
 FROM (

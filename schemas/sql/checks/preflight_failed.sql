@@ -7,8 +7,7 @@ SELECT
     '' AS condition,
     'warning' AS severity,
     false AS blocks,
-    'Stack ' || stack || ': ' || count(*) || ' tasks are not measured because their canonical solution cannot be a reference ('
-    || reason || '): ' || string_agg(task_id, ', ' ORDER BY position) || '.' AS sentence,
+    'Stack ' || stack || ': not measured, because the canonical solution cannot be a reference (' || reason || '): ' || string_agg(task_id, ', ' ORDER BY position) || '.' AS sentence,
     count(*)::DOUBLE AS value
 FROM preflight
 WHERE study = $study AND protocol = $protocol AND outcome <> 'pass'

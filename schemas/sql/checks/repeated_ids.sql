@@ -7,15 +7,15 @@ SELECT
     condition,
     'error' AS severity,
     true AS blocks,
-    stack || ', ' || condition || ': ' || sum(n) || ' calls share ' || count(*)
-    || CASE WHEN count(*) = 1 THEN ' response id' ELSE ' response ids' END
-    || ', so they were served from a cache and are no replicates.' AS sentence,
-    sum(n)::DOUBLE AS value
+    stack || ', ' || condition || ': ' || count(*) || ' calls got an answer that another call got too (' || count(DISTINCT response_id)
+    || CASE WHEN count(DISTINCT response_id) = 1 THEN ' response id' ELSE ' response ids' END
+    || '): served from a cache, they are no replicates.' AS sentence,
+    count(*)::DOUBLE AS value
 FROM (
-    SELECT stack, condition, response_id, count(*) AS n
+    -- Over all conditions of a study: a cache does not know which of them asks.
+    SELECT stack, condition, response_id, count(*) OVER (PARTITION BY provider, response_id) AS shared
     FROM calls
     WHERE study = $study AND protocol = $protocol AND response_id <> ''
-    GROUP BY stack, condition, response_id
-    HAVING count(*) > 1
 )
+WHERE shared > 1
 GROUP BY stack, condition;

@@ -22,6 +22,6 @@ WHERE
         WHERE
             (g.study, g.protocol, g.stack, g.condition, g.task_id) = (c.study, c.protocol, c.stack, c.condition, c.task_id)
         GROUP BY g.attempt
-        HAVING count(DISTINCT g.candidate_sha256) > 1
+        HAVING count(DISTINCT coalesce(g.candidate_sha256, '')) > 1
     )
 GROUP BY c.stack, c.condition;

@@ -5,16 +5,22 @@
 SELECT
     stack,
     condition,
-    CASE WHEN sum(n) > 0.1 * any_value(cells) OR reason = 'replay-miss' THEN 'error' ELSE 'warning' END AS severity,
-    sum(n) > 0.1 * any_value(cells) OR reason = 'replay-miss' AS blocks,
-    stack || ', ' || condition || ': ' || sum(n) || ' of ' || any_value(cells) || ' cells are unmeasured (' || reason
-    || '); they are in no score, neither as passes nor as failures.' AS sentence,
-    sum(n)::DOUBLE AS value
+    CASE WHEN lost > 0.1 * cells OR reason = 'replay-miss' THEN 'error' ELSE 'warning' END AS severity,
+    lost > 0.1 * cells OR reason = 'replay-miss' AS blocks,
+    stack || ', ' || condition || ': ' || n || ' of ' || cells || CASE WHEN n = 1 THEN ' cells is' ELSE ' cells are' END
+    || ' unmeasured (' || reason || '); such cells are in no score, neither as passes nor as failures.' AS sentence,
+    n::DOUBLE AS value
 FROM (
-    SELECT stack, condition, reason, outcome, count(*) AS n, sum(count(*)) OVER (PARTITION BY stack, condition) AS cells
+    SELECT
+        stack,
+        condition,
+        reason,
+        outcome,
+        count(*) AS n,
+        sum(count(*)) OVER (PARTITION BY stack, condition) AS cells,
+        sum(count(*) FILTER (WHERE outcome = 'unmeasured')) OVER (PARTITION BY stack, condition) AS lost
     FROM outcomes
     WHERE study = $study AND protocol = $protocol AND reason <> 'reference-unusable'
     GROUP BY stack, condition, reason, outcome
 )
-WHERE outcome = 'unmeasured'
-GROUP BY stack, condition, reason;
+WHERE outcome = 'unmeasured';

@@ -127,7 +127,7 @@ def test_gaffke_contains_the_percentile_interval_s_upper_end(published):
     ("variable", "note"),
     [
         (0, "proves nothing: no task varied"),
-        (1, "only 1 variable tasks: under 15"),
+        (1, "only 1 variable task: under 15"),
         (14, "only 14 variable tasks"),
         (15, "under 20 quote Gaffke's interval first"),
         (20, ""),
