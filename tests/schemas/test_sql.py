@@ -204,6 +204,7 @@ def test_noise_floor_has_what_was_promised_and_each_number_from_its_row(store):
         expected = study.lineage | {"stack": row["stack"], "condition": row["condition"], "n_tasks": 30, "n_replicates": 5}
         expected |= {"n_unmeasured": 2, "score": float(table.mean()), "score_run_sd": (w / 30) ** 0.5, "w": w}
         expected |= {"w_lo": w - 0.02, "w_hi": w + 0.03, "w_bench_lo": w - 0.002, "w_bench_hi": w + 0.003}
+        expected |= {"w_gaffke_lo": w - 0.5, "w_gaffke_hi": w + 0.5}
         expected |= {"variable_tasks": varied, "variable_share": varied / 30, "variable_lo": 0.25, "variable_hi": 0.75}
         expected |= {"delta": 0.05, "runs": 3, "runs_lo": 2, "runs_hi": 12, "w_undefined": "", "note": "few"}
         assert row == expected
