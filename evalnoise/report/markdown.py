@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from evalnoise.report.numbers import interval, number, runs
+from evalnoise.report.numbers import interval, missing_reasons, number, runs
 from evalnoise.report.summary import Summary, main_sentences, true_w
 
 _HEADER = (
@@ -17,6 +17,8 @@ _HEADER = (
 def as_markdown(summary: Summary) -> str:
     """A page with the noise floor, the contrasts, the judges and the checks. Text from outside is escaped."""
     parts = [f"# Noise study {_safe(summary.study)}", f"Protocol `{summary.protocol}`", "## Noise floor", _noise_floor(summary)]
+    missing = missing_reasons(summary.noise_floor, lambda row: f"{row['stack']} {row['condition']}")
+    parts += [_bullets(missing)] if missing else []
     parts += ["## Contrasts", _bullets(main_sentences(summary))]
     if summary.judges:
         parts += ["## Judges", _judges(summary)]

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
 UNDEFINED = "undefined"
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A count with its noun: `1 task`, `2 tasks`."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -20,3 +28,12 @@ def runs(value: int | None, low: int | None, high: int | None) -> str:
     if value is None:
         return UNDEFINED
     return str(value) if low is None or high is None else f"{value} [{low}, {high}]"
+
+
+def missing_reasons(rows: Iterable[Mapping[str, Any]], name: Callable[[Mapping[str, Any]], str]) -> list[str]:
+    """Why w or an interval of it is undefined in rows of `noise_floor`: a sentence per reason, with those that it is about."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        if row["w_undefined"] and None in (row["w"], row["w_lo"], row["w_bench_lo"]):
+            names.setdefault(row["w_undefined"], []).append(name(row))
+    return [f"{UNDEFINED} for {', '.join(who)}: {reason}." for reason, who in names.items()]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,12 +12,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evalnoise.report.numbers import interval, number, runs
+from evalnoise.report.numbers import interval, missing_reasons, number, runs
 from evalnoise.report.summary import Row, Summary, judge_rows, main_sentences, true_w
 
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 _NARROW = 100
 """Columns assumed where the output is no terminal."""
+_ANY_WIDTH = 10_000
+_BRACKETS = re.compile(r"\[[^\]]*\]")
+_SPACE = "\N{NO-BREAK SPACE}"
 
 
 def print_summary(summary: Summary, store: Path, *, command: str = "evalnoise") -> None:
@@ -24,24 +29,41 @@ def print_summary(summary: Summary, store: Path, *, command: str = "evalnoise") 
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=max(_NARROW, console.width))
     console.print(f"\nNoise floor of study {summary.study}, protocol {summary.protocol[:12]}", style="bold")
-    console.print(_scores(summary))
+    _print_table(console, _scores(summary))
     console.print("\nHow sure w is, and runs per arm that resolve a difference of scores", style="bold")
-    console.print(_intervals(summary))
+    _print_table(console, _intervals(summary))
+    _list(console, "", ((reason, "") for reason in missing_reasons(summary.noise_floor, lambda row: _name(summary, row))))
     if summary.judges:
         console.print("\nJudges of frozen candidates: do they repeat themselves, do they agree with execution?", style="bold")
-        console.print(_judges(summary))
+        _print_table(console, _judges(summary))
     _list(console, "Contrasts", ((sentence, "") for sentence in main_sentences(summary)))
     _list(console, "Checks", (_check(row) for row in summary.checks))
     console.print(f"\nResults: {store.resolve()}", soft_wrap=True)
-    console.print(f"  {shlex.quote(command)} sql 'from noise_floor' --store {shlex.quote(str(store))}", soft_wrap=True)
+    rows = "'from noise_floor'" if summary.newest else f"\"from noise_floor_all where protocol like '{summary.protocol[:12]}%'\""
+    console.print(f"  {shlex.quote(command)} sql {rows} --store {shlex.quote(str(store))}", soft_wrap=True)
 
 
 def _list(console: Console, title: str, lines: Iterable[tuple[str, str]]) -> None:
     lines = list(lines)
-    if lines:
+    if lines and title:
         console.print(f"\n{title}", style="bold")
     for text, style in lines:
-        console.print(Text(f"  {text}", style=style), soft_wrap=True)
+        shown = _wrapped(text, console.width) if console.is_terminal else f"  {text}"
+        console.print(Text(shown, style=style), soft_wrap=True)
+
+
+def _wrapped(text: str, width: int) -> str:
+    """An indented sentence, broken at words and never inside an interval."""
+    whole = _BRACKETS.sub(lambda found: found[0].replace(" ", _SPACE), text)
+    lines = textwrap.fill(whole, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+    return lines.replace(_SPACE, " ")
+
+
+def _print_table(console: Console, table: Table) -> None:
+    """With two spaces between columns, or with one where that is too wide."""
+    wanted = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
+    table.collapse_padding = wanted > console.width
+    console.print(table)
 
 
 def _check(row: Row) -> tuple[str, str]:
@@ -49,12 +71,12 @@ def _check(row: Row) -> tuple[str, str]:
     return f"{row['severity']}{blocks}: {row['sentence']}", _STYLES.get(row["severity"], "")
 
 
-def _table(left: Iterable[str], right: Iterable[str]) -> Table:
+def _table(*numbers: str) -> Table:
+    """A table of conditions and numbers: names fold where there is no room, and never lose a letter; numbers stay in one piece."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in left:
-        table.add_column(name)
-    for name in right:
-        table.add_column(name, justify="right")
+    table.add_column("condition", overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
@@ -67,7 +89,7 @@ def _name(summary: Summary, row: Row) -> str:
 def _scores(summary: Summary) -> Table:
     known = any(true_w(summary, row) is not None for row in summary.noise_floor)
     truth = ["true w"] if known else []
-    table = _table(["condition"], ["tasks", "replicates", "unmeasured", "score", "run SD", "w", *truth, "variable tasks"])
+    table = _table("tasks", "repl.", "unmea-\nsured", "score", "run SD", "w", *truth, "variable\ntasks")
     for row in summary.noise_floor:
         cells = [_name(summary, row), *(str(row[name]) for name in ("n_tasks", "n_replicates", "n_unmeasured"))]
         cells += [number(row["score"]), number(row["score_run_sd"]), number(row["w"], 5)]
@@ -79,7 +101,8 @@ def _scores(summary: Summary) -> Table:
 
 def _intervals(summary: Summary) -> Table:
     delta = next((row["delta"] for row in summary.noise_floor if row["delta"] is not None), None)
-    table = _table(["condition"], ["w", "new tasks (population)", "new runs (benchmark)", f"runs for {number(delta, 3)}"])
+    for_delta = "runs" if delta is None else f"runs for\n{number(delta, 3)}"
+    table = _table("w", "new tasks\n(population)", "new runs\n(benchmark)", for_delta)
     for row in summary.noise_floor:
         cells = [_name(summary, row), number(row["w"], 5), interval(row["w_lo"], row["w_hi"], 5)]
         cells += [interval(row["w_bench_lo"], row["w_bench_hi"], 5), runs(row["runs"], row["runs_lo"], row["runs_hi"])]
@@ -90,7 +113,8 @@ def _intervals(summary: Summary) -> Table:
 def _judges(summary: Summary) -> Table:
     rows = judge_rows(summary)
     truth = ["true w"] if any("w_true" in row for row in rows) else []
-    table = _table(["condition"], ["verdict w", *truth, "variable", "disagreement", "false accepts", "false rejects", "unparsed"])
+    headers = ("variable\ntasks", "disagree-\nment", "false\naccepts", "false\nrejects", "unparsed")
+    table = _table("verdict w", *truth, *headers)
     for row in rows:
         cells = [_name(summary, row), number(row["w"]["value"], 5)]
         if truth:

@@ -1,0 +1,121 @@
+"""The summary in a terminal of 80 columns and as a page: names and intervals whole, what is undefined explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from evalnoise.report import terminal
+from evalnoise.report.markdown import as_markdown
+from evalnoise.report.numbers import counted
+from evalnoise.report.summary import Summary
+
+REASON = "no task was measured twice: a variance needs 2 runs"
+SENTENCE = "w, live - temperature-zero: not resolved, somewhat +0.0556 [-0.0269, +0.1380], 95 % over new tasks (paired t)"
+
+
+def floor(condition: str, stack: str = "oracle", **changes):
+    plain = {
+        "stack": stack, "condition": condition, "n_tasks": 1640, "n_replicates": 10, "n_unmeasured": 12, "score": 0.5278,
+        "score_run_sd": 0.0833, "w": 0.08333, "w_lo": 0.01, "w_hi": 0.16667, "w_bench_lo": 0.02965, "w_bench_hi": 0.17744,
+        "variable_tasks": 3, "delta": 0.02, "runs": 273, "runs_lo": 1, "runs_hi": 546, "w_undefined": "",
+    }  # fmt: skip
+    return plain | changes
+
+
+def undefined(condition: str):
+    missing = dict.fromkeys(("score_run_sd", "w", "w_lo", "w_hi", "w_bench_lo", "w_bench_hi", "variable_tasks", "runs"))
+    return floor(condition, **missing, w_undefined=REASON)
+
+
+def summary(*rows, judge: str = "judge-very-noisy", newest: bool = True) -> Summary:
+    truths = [{"stack": row["stack"], "condition": row["condition"], "value": 0.09427} for row in rows]
+    names = ("w", "w_true", "variable_tasks", "disagreement", "false_accepts", "false_rejects", "unparsed_share")
+    judges = [
+        {"stack": "oracle", "condition": judge, "estimate": f"verdict_{name}", "value": 0.5, "lo": None, "hi": None, "covers": ""}
+        for name in names
+    ]
+    contrast = {
+        "stack": "oracle", "condition_a": "live", "condition_b": "temperature-zero", "estimate": "w", "covers": "population",
+        "lo": -0.0269, "hi": 0.138, "method": "paired t", "note": "", "sentence": SENTENCE, "headline": True,
+    }  # fmt: skip
+    return Summary("s", "f" * 64, rows, truths, [contrast], judges, [], [], newest)
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    def show(found: Summary, width: int = 80, *, tty: bool = True) -> list[str]:
+        console = Console(width=width, force_terminal=tty, color_system=None, highlight=False, markup=False)
+        monkeypatch.setattr(terminal, "Console", lambda **_: console)
+        with console.capture() as capture:
+            terminal.print_summary(found, Path("x"))
+        return [line.rstrip() for line in capture.get().splitlines()]
+
+    return show
+
+
+def test_all_three_tables_fit_80_columns(shown):
+    lines = shown(summary(floor("live"), undefined("temperature-zero")))
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)
+    rows = [line.split() for line in lines]
+    assert ["live", "1640", "10", "12", "0.5278", "0.0833", "0.08333", "0.09427", "3"] in rows
+    assert ["temperature-zero", "1640", "10", "12", "0.5278", *["undefined"] * 2, "0.09427", "undefined"] in rows
+    assert "live 0.08333 [0.01000, 0.16667] [0.02965, 0.17744] 273 [1, 546]" in [" ".join(row) for row in rows]
+    assert ["judge-very-noisy", "0.50000", "0.50000", "0", "0.500", "0", "0", "0.500"] in rows
+
+
+def test_columns_have_more_room_where_there_is_some(shown):
+    line = "live              0.08333  [0.01000, 0.16667]  [0.02965, 0.17744]  273 [1, 546]"
+    rows = [floor("live"), floor("temperature-zero")]
+    assert line in shown(summary(*rows), 100)
+    assert line.replace("  [", " [") not in shown(summary(*rows), 100)
+
+
+def test_a_long_name_folds_and_numbers_do_not(shown):
+    lines = shown(summary(floor("temperature-zero", "gpt-4.1-mini"), floor("live", "another-stack-of-mine")))
+    assert "…" not in "".join(lines)
+    assert max(map(len, lines)) <= 80
+    assert (
+        "".join(line.split()[0] for line in lines if line.startswith(("gpt-4.1-mini", "temperature"))).count("temperature-zero")
+        == 2
+    )
+    assert sum("[0.01000, 0.16667]" in line for line in lines) == 2
+
+
+def test_what_is_undefined_is_explained_once_per_reason(shown):
+    lines = shown(
+        summary(undefined("live"), undefined("cold"), floor("replay", w_bench_lo=None, w_bench_hi=None, w_undefined="no"))
+    )
+    text = " ".join(" ".join(lines).split())
+    assert text.count(f"undefined for live, cold: {REASON}.") == 1
+    assert "undefined for replay: no." in text
+    assert "undefined for" not in " ".join(shown(summary(floor("live", w_undefined="of another method"))))
+
+
+def test_sentences_break_at_words_and_never_inside_an_interval(shown):
+    lines = shown(summary(floor("live")), 72)
+    start = lines.index("Contrasts") + 1
+    assert lines[start : start + 2] == [
+        "  w, live - temperature-zero: not resolved, somewhat +0.0556",
+        "    [-0.0269, +0.1380], 95 % over new tasks (paired t)",
+    ]
+    assert f"  {SENTENCE}" in shown(summary(floor("live")), 80, tty=False)
+
+
+def test_the_query_shows_this_protocol(shown):
+    assert shown(summary(floor("live")))[-1] == "  evalnoise sql 'from noise_floor' --store x"
+    query = "\"from noise_floor_all where protocol like 'ffffffffffff%'\""
+    assert shown(summary(floor("live"), newest=False))[-1] == f"  evalnoise sql {query} --store x"
+
+
+def test_the_page_has_the_reasons_too():
+    page = as_markdown(summary(undefined("live"), floor("cold")))
+    assert f"\n- undefined for oracle live: {REASON}.\n" in page
+    assert "undefined for" not in as_markdown(summary(floor("live")))
+
+
+def test_counted():
+    assert [counted(1, "task"), counted(2, "task"), counted(0, "reply", "replies")] == ["1 task", "2 tasks", "0 replies"]
