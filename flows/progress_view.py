@@ -2,59 +2,89 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
+from evalnoise.report.numbers import counted
 from tasks.progress import Tally, Watcher
 
 _SECONDS_BETWEEN_LINES = 10.0
+_BAR_LEAST, _BAR_MOST = 10, 30
+_STAGE_LEAST = 12
+"""Characters of a shard's name that are worth showing."""
+_CENT = 0.01
 
 
 @contextmanager
 def watching() -> Iterator[Watcher]:
     """A watcher that writes to stderr while the block runs."""
-    if sys.stderr.isatty():
-        with _bar() as bar:
-            yield bar
-    else:
+    console = Console(stderr=True)
+    if not sys.stderr.isatty() or console.is_dumb_terminal:
         yield _Lines()
+        return
+    bar = Bar()
+    with Live(bar, console=console, refresh_per_second=4, transient=True):
+        yield bar
 
 
 def describe(tally: Tally, elapsed: float) -> str:
-    """Cells, failures, cost and time left in one line."""
-    done = tally.cells_resumed + tally.cells_done
-    parts = [f"{done}/{tally.cells_planned} cells"]
+    """Everything that is known, in one line."""
+    parts = [_cells(tally)]
     if tally.cells_resumed:
         parts.append(f"{tally.cells_resumed} resumed")
     parts.append(f"{tally.failures} unmeasured or unparsed")
-    parts.append(f"{tally.calls} calls, {describe_cost(tally)}")
+    parts.append(f"{counted(tally.calls, 'call')}, {describe_cost(tally)}")
     if tally.calls_reused:
-        parts.append(f"{tally.calls_reused} answers from the journal")
+        parts.append(f"{counted(tally.calls_reused, 'answer')} from the journal")
     if tally.rechecks:
-        parts.append(f"{tally.rechecks} re-checks")
+        parts.append(counted(tally.rechecks, "re-check"))
     parts.append(f"{_left(tally, elapsed)} left")
     return ", ".join(parts)
 
 
+def describe_briefly(tally: Tally, elapsed: float) -> str:
+    """What a narrow terminal must show."""
+    digits = 2 if tally.cost_usd == 0 or tally.cost_usd >= _CENT else 4
+    cost = _priced(f"${tally.cost_usd:.{digits}f}", tally)
+    return f"{_cells(tally)}, {tally.failures} unmeasured, {cost}, {_left(tally, elapsed)} left"
+
+
 def describe_cost(tally: Tally) -> str:
     """Dollars spent, and how many calls are not in the sum because their price is unknown."""
-    known = f"${tally.cost_usd:.4f}"
-    return known if not tally.cost_unknown else f"{known} + {tally.cost_unknown} calls of unknown cost"
+    return _priced(f"${tally.cost_usd:.4f}", tally)
+
+
+def _priced(known: str, tally: Tally) -> str:
+    return known if not tally.cost_unknown else f"{known} + {tally.cost_unknown} unpriced"
+
+
+def _done(tally: Tally) -> int:
+    return tally.cells_resumed + tally.cells_done
+
+
+def _cells(tally: Tally) -> str:
+    return f"{_done(tally)}/{counted(tally.cells_planned, 'cell')}"
 
 
 def _left(tally: Tally, elapsed: float) -> str:
+    missing = tally.cells_planned - _done(tally)
+    if tally.cells_planned and missing <= 0:
+        return "0:00"
     if not tally.cells_done:
         return "?"
-    missing = tally.cells_planned - tally.cells_resumed - tally.cells_done
-    seconds = max(0, round(elapsed * missing / tally.cells_done))
-    minutes, seconds = divmod(seconds, 60)
-    return f"{minutes}:{seconds:02d}"
+    minutes, seconds = divmod(max(0, round(elapsed * missing / tally.cells_done)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
 @dataclass(slots=True)
@@ -62,11 +92,11 @@ class _Lines:
     """A line at most every ten seconds, and one at the end of the cells."""
 
     begun: float = field(default_factory=time.monotonic)
-    last: float = 0.0
+    last: float = -math.inf
 
     def update(self, tally: Tally) -> None:
         now = time.monotonic()
-        ended = tally.cells_planned > 0 and tally.cells_resumed + tally.cells_done == tally.cells_planned
+        ended = tally.cells_planned > 0 and _done(tally) == tally.cells_planned
         if now - self.last < _SECONDS_BETWEEN_LINES and not (ended and tally.cells_done):
             return
         self.last = now
@@ -76,30 +106,37 @@ class _Lines:
 
 
 @dataclass(slots=True)
-class _Bar:
-    """Feeds a rich progress bar."""
+class Bar:
+    """A bar and as much of the tally as the terminal is wide, made anew at every refresh."""
 
-    progress: Progress
-    task: TaskID
+    tally: Tally = field(default_factory=Tally)
     begun: float = field(default_factory=time.monotonic)
 
     def update(self, tally: Tally) -> None:
-        self.progress.update(
-            self.task,
-            total=tally.cells_planned or None,
-            completed=tally.cells_resumed + tally.cells_done,
-            text=describe(tally, time.monotonic() - self.begun),
-            stage=tally.stage,
-        )
+        """Remember the tally; it is drawn at the next refresh."""
+        self.tally = tally
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        tally, elapsed = self.tally, time.monotonic() - self.begun
+        if not tally.cells_planned:
+            text, stage = tally.stage or "preparing", ""
+        else:
+            text, stage = _that_fits(tally, elapsed, options.max_width - _BAR_LEAST - 1)
+        width = max(1, min(_BAR_MOST, options.max_width - len(text) - 1 - (len(stage) + 1 if stage else 0)))
+        bar = ProgressBar(tally.cells_planned or None, _done(tally), width=width, animation_time=time.monotonic())
+        line = Table.grid(padding=(0, 1, 0, 0), pad_edge=False)
+        for column in (width, len(text), len(stage)):
+            line.add_column(width=column, no_wrap=True, overflow="crop")
+        line.add_row(bar, Text(text), Text(stage, style="dim"))
+        yield line
 
 
-@contextmanager
-def _bar() -> Iterator[_Bar]:
-    columns = (
-        BarColumn(),
-        TextColumn("{task.fields[text]}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[stage]}", markup=False),
-    )
-    with Progress(*columns, console=Console(stderr=True), refresh_per_second=4, transient=True) as progress:
-        yield _Bar(progress, progress.add_task("cells", total=None, text="", stage=""))
+def _that_fits(tally: Tally, elapsed: float, room: int) -> tuple[str, str]:
+    """What is said beside the bar, and the shard's name: the fullest that there is room for. The name is cut first."""
+    brief, full = describe_briefly(tally, elapsed), describe(tally, elapsed)
+    for text in (full, brief):
+        if len(text) + 1 + len(tally.stage) <= room:
+            return text, tally.stage
+    left = room - len(brief) - 1
+    # Of a long name the end tells most: which replicate and which tasks.
+    return brief, f"…{tally.stage[1 - left :]}" if left >= _STAGE_LEAST else ""
