@@ -29,8 +29,9 @@ def sql(
     connection = connect(store)
     try:
         connection.execute("set timezone = 'UTC'")
-        if not connection.extract_statements(query):
-            raise misuse("expected a query, found nothing")
+        statements = connection.extract_statements(query)
+        if len(statements) != 1:
+            raise misuse(f"expected one query, found {len(statements) or 'nothing'}")
         connection.execute(query)
         if connection.description:
             write_rows(connection, Format(form))
@@ -90,6 +91,7 @@ def budget(
     """Say how many runs per arm resolve a difference of scores between two arms on the same tasks."""
     import json
 
+    from evalnoise.report.numbers import counted
     from evalnoise.stats.budget import rerun_budget
 
     try:
@@ -101,8 +103,8 @@ def budget(
         method = "two-sided normal test of two independent arms of equal w"
         typer.echo(json.dumps({"runs": runs, **facts, "method": method, "covers": "benchmark"}))
         return
-    noun = "run" if runs == 1 else "runs"
-    typer.echo(f"{runs} {noun} per arm resolve a difference of {delta!r} on {tasks} tasks (alpha {alpha!r}, power {power!r}).")
+    enough = f"{counted(runs, 'run')} per arm {'resolves' if runs == 1 else 'resolve'} a difference of {delta!r}"
+    typer.echo(f"{enough} on {counted(tasks, 'task')} (alpha {alpha!r}, power {power!r}).")
     typer.echo("It covers new runs of these tasks, not other tasks.")
     if w == 0:
         typer.echo("A w of 0 says that nothing varied in the runs that were seen; it does not prove that nothing can.")

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from evalnoise.prompts import render
+from evalnoise.report.numbers import counted
 from evalnoise.store.store import Store
-from schemas.study import AnthropicProvider, JudgeSpec, OpenAIProvider, ProviderSpec
+from schemas.study import AnthropicProvider, JudgeSpec, OpenAIProvider, ProviderSpec, Study
 from tasks.freeze import Plan
 from tasks.plan import Shard, judge_shards, measured_shards
 
@@ -27,6 +29,8 @@ class Line:
     condition: str
     provider: str
     """`recording` where nothing is called."""
+    model: str
+    """As the provider knows it."""
     shards: int
     sealed: int
     calls_least: int
@@ -54,7 +58,7 @@ def plan_lines(plan: Plan, sealed: set[Shard]) -> list[Line]:
             shards = [s for s in measured if (s.stack, s.condition) == (stack.name, condition.name)]
             lines.append(
                 _line(
-                    (stack.name, condition.name, condition.kind, spec if live else None), shards, sealed,
+                    (stack.name, condition.name, condition.kind, spec if live else None), shards, sealed, model=stack.model,
                     repeats=study.replicates, cells=n, attempts=attempts, prompt_characters=prompts, max_tokens=stack.max_tokens,
                 )
             )  # fmt: skip
@@ -65,7 +69,7 @@ def plan_lines(plan: Plan, sealed: set[Shard]) -> list[Line]:
             repeats = study.judge.repeats if study.judge else 0
             lines.append(
                 _line(
-                    (stack.name, judge.name, "judge", judge.provider), shards, sealed,
+                    (stack.name, judge.name, "judge", judge.provider), shards, sealed, model=judge.model,
                     repeats=repeats, cells=n, attempts=1, prompt_characters=prompts, max_tokens=judge.max_tokens,
                 )
             )  # fmt: skip
@@ -77,6 +81,7 @@ def _line(
     shards: list[Shard],
     sealed: set[Shard],
     *,
+    model: str,
     repeats: int,
     cells: int,
     attempts: int,
@@ -91,6 +96,7 @@ def _line(
         stack=stack,
         condition=condition,
         provider=spec.name if spec else "recording",
+        model=model,
         shards=len(shards),
         sealed=sum(shard in sealed for shard in shards),
         calls_least=calls,
@@ -111,34 +117,104 @@ def _cost(spec: ProviderSpec | JudgeSpec | None, input_tokens: int, output_token
 
 
 def print_plan(plan: Plan, store: Path) -> None:
-    """Print the plan of a study against what the store already holds."""
-    console = Console()
-    sealed = _sealed(plan, store)
-    lines = plan_lines(plan, sealed)
+    """Print the plan of a study against what the store already holds; on stderr, that it may cost more than its limit."""
+    console = Console(highlight=False, markup=False)
+    lines = plan_lines(plan, _sealed(plan, store))
     study, protocol = plan.study, plan.protocol
-    console.print(f"Study {study.study}: {protocol.n_tasks} tasks of {protocol.benchmark}, {study.replicates} replicates.")
-    console.print(f"Protocol {plan.digest}")
+    size = f"{counted(protocol.n_tasks, 'task')} of {protocol.benchmark}, {counted(study.replicates, 'replicate')}"
+    console.print(f"Study {study.study}: {size}.")
+    console.print(f"Protocol {plan.digest}", soft_wrap=True)
     for name, info in plan.executors.items():
         console.print(f"Stack {name}: checker {plan.checkers[name]}, executor {info.kind}, Python {info.python}.")
-    console.print(
-        "freeze > load tasks > preflight > measure (permuted blocks over conditions) > record > replay"
-        + (" > judge" if study.judge else "") + " > analyse > report",
-        style="dim", soft_wrap=True,
-    )  # fmt: skip
+    console.print(_dag_table(stages(study, protocol.n_tasks)))
+    console.print()
     console.print(_table(lines))
-    total = [line.cost_most for line in lines]
-    known = sum(cost for cost in total if cost is not None)
-    unknown = "; some prices are not in the study, so the real cost is higher" if None in total else ""
-    console.print(f"Cost at most ${known:.2f}{unknown}. Limit: {_limit(study.limits.max_cost)}.")
+    console.print(f"{cost_sentence(lines)} Limit: {_limit(study.limits.max_cost)}.")
     console.print(
-        "Checks and tokens out are upper limits. Tokens in are estimated at four characters each, all retries counted.",
+        "Calls, checks and tokens out are upper limits, all retries counted. Tokens in are estimated at four characters each.",
         style="dim",
-        soft_wrap=True,
     )
+    warning = limit_warning(lines, study.limits.max_cost)
+    if warning:
+        typer.secho(f"warning: {warning}", fg=typer.colors.YELLOW, err=True)
+
+
+def _known_cost(lines: list[Line]) -> float:
+    return sum(line.cost_most for line in lines if line.cost_most is not None)
+
+
+def cost_sentence(lines: list[Line]) -> str:
+    """What a run costs at most, or that nobody can know it from the study."""
+    unpriced = ", ".join(dict.fromkeys(f"{line.model} ({line.provider})" for line in lines if line.cost_most is None))
+    known = _known_cost(lines)
+    if not unpriced:
+        return f"Estimated cost: at most ${known:.2f}."
+    rest = f" All else: estimated at most ${known:.2f}." if known else ""
+    return f"Cost unknown: the study states no prices for {unpriced}.{rest}"
+
+
+def limit_warning(lines: list[Line], max_cost: float | None) -> str:
+    """That the plan may cost more than its limit; empty if it cannot, or if there is no limit."""
+    if max_cost is None:
+        return ""
+    known = _known_cost(lines)
+    if known > max_cost:
+        return f"the estimated cost of at most ${known:.2f} is above limits.max_cost, ${max_cost:.2f}."
+    if any(line.cost_most is None for line in lines):
+        return f"the cost is unknown, so it may be above limits.max_cost, ${max_cost:.2f}."
+    return ""
 
 
 def _limit(max_cost: float | None) -> str:
     return "none" if max_cost is None else f"${max_cost:.2f} (shown, not yet enforced)"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of the DAG."""
+
+    name: str
+    shards: int | None
+    """Shards that it seals, as `evalnoise status` counts them; None: it seals none."""
+    after: str
+    """What each of its shards waits for."""
+    runs: str = ""
+    """The conditions that it runs; empty where that is plain."""
+
+
+def stages(study: Study, n_tasks: int) -> list[Stage]:
+    """The stages of a study in the order in which they may begin."""
+    replays = [condition for condition in study.conditions if condition.source is not None]
+    fresh = [condition.name for condition in study.conditions if condition.source is None]
+    measured = measured_shards(study, n_tasks)
+    replayed = sum(study.condition(shard.condition).source is not None for shard in measured)
+    order = " (permuted blocks)" if len(fresh) * len(study.stacks) > 1 else ""
+    own = " of its stack" if len(study.stacks) > 1 else ""
+    found = [
+        Stage("freeze", None, "-"),
+        Stage("load", 1, "freeze"),
+        Stage("preflight", len(study.stacks), "load"),
+        Stage("measure", len(measured) - replayed, f"preflight{own}", ", ".join(fresh) + order),
+    ]
+    if replays:
+        sources = dict.fromkeys(f"{c.source.condition} replicate {c.source.replicate}" for c in replays if c.source)
+        found.append(Stage("record", None, ", ".join(sources)))
+        found.append(Stage("replay", replayed, "record", ", ".join(condition.name for condition in replays)))
+    if study.judge:
+        names = ", ".join(condition.name for condition in study.judge.conditions)
+        found.append(Stage("judge", len(judge_shards(study, n_tasks)), f"{study.judged_condition().name} replicate 0", names))
+    return [*found, Stage("analyse", 1, "all of these"), Stage("report", None, "analyse")]
+
+
+def _dag_table(rows: list[Stage]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("stage", no_wrap=True)
+    table.add_column("shards", justify="right", no_wrap=True)
+    for name in ("waits for", "conditions"):
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(row.name, "" if row.shards is None else str(row.shards), row.after, row.runs)
+    return table
 
 
 def _sealed(plan: Plan, store: Path) -> set[Shard]:
@@ -152,9 +228,9 @@ def _sealed(plan: Plan, store: Path) -> set[Shard]:
 
 def _table(lines: list[Line]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("condition")
+    table.add_column("condition", overflow="fold")
     for name in ("shards", "sealed", "calls", "checks", "tokens in", "tokens out", "cost"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name.replace(" ", "\n"), justify="right", no_wrap=True)
     several = len({line.stack for line in lines}) > 1
     for line in lines:
         calls = str(line.calls_least) if line.calls_least == line.calls_most else f"{line.calls_least}-{line.calls_most}"

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evalnoise.report.numbers import counted
 from evalnoise.store.files import reading
 from evalnoise.store.partition import keys_of
 from evalnoise.store.store import Store, StudyStore
@@ -54,7 +55,7 @@ def find_task(root: Path, task_id: str, *, study: str | None = None, condition: 
     remedy = f"Did you mean {' or '.join(near)}?" if near else 'The ids: evalnoise sql "select distinct task_id from tasks".'
     if not known:
         remedy = "No protocol there has its tasks loaded yet; `evalnoise status` lists the protocols."
-    raise StoreError(where, expected=f"a task {task_id[:100]!r}", found=f"{len(known)} other tasks", remedy=remedy)
+    raise StoreError(where, expected=f"a task {task_id[:100]!r}", found=counted(len(known), "other task"), remedy=remedy)
 
 
 def _view(found: StudyStore, task: Row, condition: str | None) -> TaskView:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby
 
 from rich.console import Console
@@ -17,6 +17,8 @@ _MAX_LINES = 120
 _MAX_CHARACTERS = 12_000
 _COLUMN = 56
 """Characters that a candidate beside another one should have at least."""
+_ANY_WIDTH = 100_000
+_LEGEND = "X > Y: the first attempt's candidate, then that of the retry."
 _STYLES = {"pass": "green", "fail": "red", "unmeasured": "yellow", "unparsed": "yellow"}
 
 
@@ -34,14 +36,19 @@ def print_task(view: TaskView, console: Console | None = None) -> None:
     console.print(Text(_block(task["prompt"])))
     letters = _letters(view)
     shown: dict[str, str] = {}
+    explained = False
     for (stack, condition), outcomes in groupby(view.outcomes, key=lambda row: (row["stack"], row["condition"])):
         console.print()
         console.print(Text(_safe(f"{stack}, {condition}"), style="bold"))
-        console.print(_outcomes(list(outcomes), view, letters))
+        attempts = _attempts(view, (stack, condition), letters)
+        console.print(_outcomes(list(outcomes), attempts))
+        if not explained and any(len(names) > 1 for names in attempts.values()):
+            console.print(Text(_LEGEND, style="dim"))
+            explained = True
         console.print(_candidates(view, (stack, condition), letters, shown, console.width))
     if view.verdicts:
         console.print(Text("\nVerdicts", style="bold"))
-        console.print(_verdicts(view, letters))
+        _print_verdicts(console, _verdict_rows(view, letters))
     if not view.outcomes and not view.verdicts:
         console.print(Text("\nNo outcome of this task is sealed yet.", style="yellow"))
 
@@ -52,12 +59,17 @@ def _letters(view: TaskView) -> dict[str, str]:
     return {digest: f"{chr(ord('A') + i % 26)}{i // 26 or ''}" for i, digest in enumerate(digests)}
 
 
-def _outcomes(rows: list[Row], view: TaskView, letters: dict[str, str]) -> Table:
-    """One column per replicate: the outcome, why, and the candidates of its attempts."""
+def _attempts(view: TaskView, where: tuple[str, str], letters: dict[str, str]) -> dict[int, list[str]]:
+    """By replicate: the candidate of each attempt, or why there is none."""
     attempts: dict[int, list[str]] = defaultdict(list)
     for row in view.generations:
-        if (row["stack"], row["condition"]) == (rows[0]["stack"], rows[0]["condition"]):
+        if (row["stack"], row["condition"]) == where:
             attempts[row["replicate"]].append(letters.get(row["candidate_sha256"]) or str(row["response_class"]))
+    return attempts
+
+
+def _outcomes(rows: list[Row], attempts: dict[int, list[str]]) -> Table:
+    """One line per replicate: the outcome, the candidates of its attempts, and why."""
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     passed = sum(row["outcome"] == "pass" for row in rows)
     measured = sum(row["outcome"] != "unmeasured" for row in rows)
@@ -66,7 +78,7 @@ def _outcomes(rows: list[Row], view: TaskView, letters: dict[str, str]) -> Table
         table.add_row(
             Text(f"replicate {row['replicate']}", style="dim"),
             Text(_safe(row["outcome"]), style=_STYLES.get(row["outcome"], "")),
-            Text(_safe(" > ".join(attempts[row["replicate"]]))),
+            Text(_safe(" > ".join(attempts.get(row["replicate"], [])))),
             Text(_safe("" if row["reason"] == row["outcome"] else row["reason"])),
         )
     return table
@@ -107,7 +119,9 @@ def _candidate(view: TaskView, mine: list[Row], digest: str, text: Text, letters
     said = dict.fromkeys(_verification(row) for row in checks)
     result = Text()
     result.append(f"{letters[digest]}  ", style="bold")
-    result.append(f"replicates {', '.join(str(replicate) for replicate in sorted({cell[0] for cell in cells}))}\n", style="dim")
+    replicates = sorted({cell[0] for cell in cells})
+    noun = "replicate" if len(replicates) == 1 else "replicates"
+    result.append(f"{noun} {', '.join(map(str, replicates))}\n", style="dim")
     for line, outcome in said:
         result.append(f"{line}\n", style=_STYLES.get(outcome, ""))
     return result.append(text)
@@ -119,33 +133,66 @@ def _verification(row: Row) -> tuple[str, str]:
     return _block(": ".join(part for part in parts if part), lines=6), row["outcome"]
 
 
-def _verdicts(view: TaskView, letters: dict[str, str]) -> Table:
-    """One row per judge condition and candidate: what every repeat said."""
-    repeats = sorted({row["repeat"] for row in view.verdicts})
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for name in ("stack", "judge", "candidate", "executed", *(f"repeat {repeat}" for repeat in repeats)):
-        table.add_column(name)
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What one judge condition said of one candidate."""
+
+    stack: str
+    judge: str
+    candidate: str
+    """Its letter, or the beginning of its digest."""
+    executed: Text
+    said: dict[int, Text]
+    """By repeat."""
+
+
+def _verdict_rows(view: TaskView, letters: dict[str, str]) -> list[_Judged]:
+    """One entry per stack, judge condition and candidate."""
     key = ("stack", "condition", "candidate_sha256", "reference_outcome")
     rows: dict[tuple[str, ...], dict[int, Row]] = defaultdict(dict)
     for row in view.verdicts:
         rows[tuple(row[name] for name in key)][row["repeat"]] = row
-    for (stack, condition, digest, reference), by_repeat in sorted(rows.items()):
-        name = letters.get(digest, digest[:8])
-        cells = [Text(_safe(text)) for text in (stack, condition, name)]
-        cells.append(Text(_safe(reference), style=_STYLES.get(reference, "")))
-        table.add_row(*cells, *_said(by_repeat, repeats))
+    return [
+        _Judged(
+            stack=_safe(stack),
+            judge=_safe(judge),
+            candidate=letters.get(digest, digest[:8]),
+            executed=Text(_safe(reference), style=_STYLES.get(reference, "")),
+            said={repeat: _said(row) for repeat, row in sorted(by_repeat.items())},
+        )
+        for (stack, judge, digest, reference), by_repeat in sorted(rows.items())
+    ]
+
+
+def _print_verdicts(console: Console, rows: list[_Judged]) -> None:
+    """A table of repeats, or, where that is wider than the terminal, a line per repeat under each judge's name."""
+    table = _verdict_table(rows)
+    if console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum <= console.width:
+        console.print(table)
+        return
+    for row in rows:
+        console.print(Text(f"{row.judge} on candidate {row.candidate} of {row.stack}, executed: ", style="dim") + row.executed)
+        upright = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+        for repeat, said in row.said.items():
+            upright.add_row(Text(f"  repeat {repeat}", style="dim"), said)
+        console.print(upright)
+
+
+def _verdict_table(rows: list[_Judged]) -> Table:
+    repeats = sorted({repeat for row in rows for repeat in row.said})
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("stack", "judge", "candidate", "executed", *(f"repeat {repeat}" for repeat in repeats)):
+        table.add_column(name)
+    for row in rows:
+        said = [row.said.get(repeat, Text("")) for repeat in repeats]
+        table.add_row(Text(row.stack), Text(row.judge), Text(row.candidate), row.executed, *said)
     return table
 
 
-def _said(by_repeat: dict[int, Row], repeats: list[int]) -> Iterator[Text]:
-    for repeat in repeats:
-        row = by_repeat.get(repeat)
-        if row is None:
-            yield Text("")
-            continue
-        confidence = "" if row["confidence"] is None else f" {row['confidence']:g}"
-        reason = f" ({row['reason']})" if row["reason"] else ""
-        yield Text(_safe(f"{row['verdict']}{confidence}{reason}"), style=_STYLES.get(row["verdict"], ""))
+def _said(row: Row) -> Text:
+    confidence = "" if row["confidence"] is None else f" {row['confidence']:g}"
+    reason = f" ({row['reason']})" if row["reason"] else ""
+    return Text(_safe(f"{row['verdict']}{confidence}{reason}"), style=_STYLES.get(row["verdict"], ""))
 
 
 def _safe(text: str) -> str:

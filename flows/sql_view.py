@@ -7,6 +7,7 @@ import math
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -18,6 +19,8 @@ from flows.cli_errors import printable
 BATCH = 1000
 MAX_TABLE_ROWS = 1000
 _MAX_CELL = 80
+_LEAST_TEXT = 10
+"""Characters of a value beside its name, however narrow the terminal."""
 _QUOTED = re.compile(r'[",\r\n]|^\s|\s$')
 
 
@@ -88,23 +91,27 @@ def _write_json(names: list[str], rows: Iterator[Sequence[Any]], out: TextIO) ->
 
 
 def _write_table(names: list[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
-    """Aligned columns, or one line per value where those are too wide; long cells are cut, and so is a long table."""
-    shown: list[list[str]] = []
+    """Aligned columns, or one value below the other where those are too wide for a terminal.
+
+    Long cells of columns are cut; what stands upright is whole.
+    """
+    whole: list[list[str]] = []
     numeric = [True] * len(names)
     more = False
     for row in rows:
-        if len(shown) == MAX_TABLE_ROWS:
+        if len(whole) == MAX_TABLE_ROWS:
             more = True
             break
-        shown.append([_cell(value) for value in row])
+        whole.append([_line(value) for value in row])
         numeric = [
             flag and (value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool)))
             for flag, value in zip(numeric, row, strict=True)
         ]
-    header = [_cell(name) for name in names]
-    lines = list(aligned(header, shown, numeric))
-    if out.isatty() and len(lines[1]) > shutil.get_terminal_size().columns:
-        lines = list(_upright(header, shown))
+    header = [_line(name) for name in names]
+    lines = list(aligned([_cut(name) for name in header], [[_cut(text) for text in row] for row in whole], numeric))
+    width = shutil.get_terminal_size().columns
+    if out.isatty() and len(lines[1]) > width:
+        lines = list(_upright(header, whole, width))
     out.writelines(line + "\n" for line in lines)
     if more:
         out.write(f"… more rows: the table stops at {MAX_TABLE_ROWS}; --format csv writes all\n")
@@ -118,18 +125,24 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequenc
         yield "  ".join(cells).rstrip()
 
 
-def _upright(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """One line per value, for a table that is wider than the terminal."""
-    width = max(map(len, header))
+def _upright(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """A value below the other, each broken at words so that nothing of it is lost."""
+    names = max(map(len, header))
+    room = max(_LEAST_TEXT, width - names - 2)
     for number, row in enumerate(rows):
         if number:
             yield ""
         for name, text in zip(header, row, strict=True):
-            yield f"{name.ljust(width)}  {text}".rstrip()
+            first, *more = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
+            yield f"{name.ljust(names)}  {first}".rstrip()
+            yield from (f"{'':{names}}  {line}" for line in more)
 
 
-def _cell(value: Any) -> str:
-    text = "" if value is None else _terminal_safe(_text(value)).replace("\n", "\\n")
+def _line(value: Any) -> str:
+    return "" if value is None else _terminal_safe(_text(value)).replace("\n", "\\n")
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _MAX_CELL else text[: _MAX_CELL - 1] + "…"
 
 

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import typer
 
+from evalnoise.report.numbers import counted
 from evalnoise.store.files import reading
+from evalnoise.store.lines import parse_lines
 from evalnoise.store.lock import Holder, holder_of
 from evalnoise.store.store import Store, StudyStore
+from flows.cli_errors import printable
 from flows.sql_view import aligned
 from schemas.errors import StoreError
+from schemas.protocol import Protocol
 from schemas.tables import CALLS
 
 _MISSING_SHOWN = 20
+_FROZEN = "frozen (UTC)"
+_RIGHT = {"tasks", "repl.", "sealed", "calls", "cost", "unpriced"}
+"""Columns of numbers."""
+_REDO = "Run the study again with the same command: the shard is quarantined and redone."
+_DAMAGED = "The journal was changed by something else than evalnoise, or the disk is failing. Restore it, or move it aside."
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +49,7 @@ class Progress:
     """Planned shards that are not sealed."""
     complete: bool
     calls: int
-    """Provider calls in sealed shards."""
+    """Answered provider calls: those of sealed shards, and those in the journals of the others."""
     cost_usd: float
     """Known cost of them."""
     unpriced: int
@@ -45,6 +58,10 @@ class Progress:
     """Files that were found damaged."""
     holder: Holder | None
     """Who is at work on the study, on any of its protocols."""
+    frozen: Protocol | None
+    """What was frozen; None: its file cannot be read."""
+    unreadable: str
+    """Why the protocol's file cannot be read; empty otherwise."""
 
     @property
     def state(self) -> str:
@@ -56,22 +73,23 @@ class Progress:
 
 def progress(root: Path, study: str | None = None) -> list[Progress]:
     """Every protocol of a study, or of all studies. Raises StoreError."""
-    found = Store.open(root, create=False).studies()
+    store = Store.open(root, create=False)
+    found = store.studies()
     if study is not None and study not in {one.study for one in found}:
         names = ", ".join(sorted({one.study for one in found})) or "none"
         raise StoreError(str(root), expected=f"the study {study!r}", found=names, remedy="Check the name and --store.")
-    return [_progress(one) for one in found if study in (None, one.study)]
+    return [_progress(store, one) for one in found if study in (None, one.study)]
 
 
-def _progress(one: StudyStore) -> Progress:
+def _progress(store: Store, one: StudyStore) -> Progress:
     status = one.status()
     sealed = set(status.sealed)
-    frozen = one.manifest.frozen or {}
     calls, cost, unpriced = _cost(one)
+    protocol, unreadable = _protocol(store, one.protocol)
     return Progress(
         study=one.study,
         protocol=one.protocol,
-        frozen_at=str(frozen.get("frozen_at", ""))[:19],
+        frozen_at=str((one.manifest.frozen or {}).get("frozen_at", ""))[:19],
         planned=len(status.planned),
         missing=tuple(shard for shard in status.planned if shard not in sealed),
         complete=status.complete,
@@ -80,24 +98,52 @@ def _progress(one: StudyStore) -> Progress:
         unpriced=unpriced,
         quarantined=sum(line.get("kind") == "quarantined" for line in one.manifest.others),
         holder=at_work(one.path.parent),
+        frozen=protocol,
+        unreadable=unreadable,
     )
 
 
+def _protocol(store: Store, digest: str) -> tuple[Protocol | None, str]:
+    """A protocol, or why it cannot be read: one that another version froze must not hide how far the others are."""
+    try:
+        return store.protocol(digest), ""
+    except StoreError as error:
+        return None, str(error)
+
+
 def _cost(one: StudyStore) -> tuple[int, float, int]:
-    """Calls in sealed shards, their known cost, and how many have no known cost."""
+    """Answered calls, their known cost, and how many have no known cost."""
+    # One look at the manifest for both sources: a shard that is sealed meanwhile must not count twice, or not at all.
+    live = one.manifest.live
     calls, cost, unpriced = 0, 0.0, 0
-    for file in one.files(CALLS):
+    for file in (file for files in live.values() for file in files if file.table == CALLS.name):
         path = one.path / file.path
         try:
             with reading(path):
                 column: Any = pq.ParquetFile(path).read(columns=["cost_usd"]).column("cost_usd")
         except pa.ArrowInvalid as error:
-            remedy = "Run the study again with the same command: the shard is quarantined and redone."
-            raise StoreError(str(path), expected="a Parquet file", found=str(error)[:200], remedy=remedy) from None
+            raise StoreError(str(path), expected="a Parquet file", found=str(error)[:200], remedy=_REDO) from None
         calls += len(column)
         cost += pc.sum(column).as_py() or 0.0
         unpriced += column.null_count
-    return calls, cost, unpriced
+    costs = list(_journalled(one, live))
+    known = [cost for cost in costs if cost is not None]
+    return calls + len(costs), cost + sum(known), unpriced + len(costs) - len(known)
+
+
+def _journalled(one: StudyStore, sealed: Collection[str]) -> Iterator[float | None]:
+    """The cost of each answered call of the shards that are not sealed. A run may be at work on them: nothing is cut or written."""
+    for path in sorted(one.path.glob("journal/*.jsonl")):
+        if unquote(path.stem) in sealed:
+            continue
+        with reading(path):
+            data = path.read_bytes()
+        answers: dict[str, Any] = {}
+        for line in parse_lines(path, data, remedy=_DAMAGED, last_may_be_bad=False).records:
+            if line.get("kind") == "answered":
+                answers[str(line["id"])] = line["record"]["response"]
+        for response in answers.values():
+            yield response["cost_usd"]
 
 
 def at_work(folder: Path) -> Holder | None:
@@ -115,23 +161,65 @@ def at_work(folder: Path) -> Holder | None:
 
 
 def print_status(root: Path, study: str | None) -> None:
-    """Print one line per protocol; for a named study also its missing shards and who is at work."""
+    """Print a line per protocol; for a named study also its missing shards and who is at work."""
     found = progress(root, study)
     if not found:
         typer.echo(f"No study was frozen in {root} yet; `evalnoise run STUDY` does it.")
         return
-    names = ("study", "protocol", "frozen (UTC)", "state", "sealed", "missing", "calls", "cost")
-    for line in aligned(names, [_cells(one) for one in found], [False] * 4 + [True] * 4):
+    for line in _table(found, shutil.get_terminal_size().columns):
         typer.echo(line)
     for one in found:
         for line in _details(one, verbose=study is not None):
             typer.echo(line)
 
 
-def _cells(one: Progress) -> list[str]:
-    sealed = f"{one.planned - len(one.missing)}/{one.planned}"
-    cost = f"${one.cost_usd:.4f}" + (f" + {one.unpriced} unpriced" if one.unpriced else "")
-    return [one.study, one.protocol[:12], one.frozen_at, one.state, sealed, str(len(one.missing)), str(one.calls), cost]
+def _table(found: list[Progress], width: int) -> Iterator[str]:
+    """A line per protocol under its study's name. A narrow terminal gets a shorter digest, and the date without time."""
+    rows = [_cells(one) for one in found]
+    names = [name for name in rows[0] if name not in {"night", "unpriced"} or any(row[name] for row in rows)]
+    lines = _aligned(names, rows)
+    for shorten in (_short_digest, _date_only):
+        if max(map(len, lines)) > width:
+            rows = [shorten(row) for row in rows]
+            lines = _aligned(names, rows)
+    if max(map(len, lines)) > width and "night" in names:
+        lines = _aligned([name for name in names if name != _FROZEN], rows)
+    yield from lines[:2]
+    body = iter(lines[2:])
+    for study, protocols in groupby(found, key=lambda one: one.study):
+        yield f"study {study}"
+        yield from (next(body) for _ in protocols)
+
+
+def _aligned(names: list[str], rows: list[dict[str, str]]) -> list[str]:
+    return list(aligned(names, [[row[name] for name in names] for row in rows], [name in _RIGHT for name in names]))
+
+
+def _short_digest(row: dict[str, str]) -> dict[str, str]:
+    return row | {"protocol": row["protocol"][:8]}
+
+
+def _date_only(row: dict[str, str]) -> dict[str, str]:
+    return row | {_FROZEN: row[_FROZEN][:10]}
+
+
+def _cells(one: Progress) -> dict[str, str]:
+    tasks, replicates, night = "?", "?", ""
+    if one.frozen:
+        tasks = str(one.frozen.n_tasks) if one.frozen.limit is None else f"first {one.frozen.limit}"
+        replicates, night = str(one.frozen.replicates), str(one.frozen.study.get("night") or "")
+    return {
+        "protocol": one.protocol[:12],
+        _FROZEN: one.frozen_at[:16].replace("T", " "),
+        "night": night,
+        "state": one.state,
+        "tasks": tasks,
+        "repl.": replicates,
+        "sealed": f"{one.planned - len(one.missing)}/{one.planned}",
+        "calls": str(one.calls),
+        "cost": f"${one.cost_usd:.4f}",
+        "unpriced": str(one.unpriced or ""),
+    }
 
 
 def _details(one: Progress, *, verbose: bool) -> list[str]:
@@ -139,8 +227,12 @@ def _details(one: Progress, *, verbose: bool) -> list[str]:
     name = f"{one.study} {one.protocol[:12]}"
     if one.holder:
         lines.append(f"{name}: process {one.holder.pid} on {one.holder.host} is at work on this study since {one.holder.started}")
+    if one.unreadable:
+        lines.append(f"{name}: {printable(one.unreadable)}")
     if one.quarantined:
-        lines.append(f"{name}: {one.quarantined} damaged files were put into quarantine/; their shards are redone by the next run")
+        was, shards = ("was", "its shard is") if one.quarantined == 1 else ("were", "their shards are")
+        files = counted(one.quarantined, "damaged file")
+        lines.append(f"{name}: {files} {was} put into quarantine/; {shards} redone by the next run")
     if verbose and one.missing:
         lines.append(f"{name}: missing {', '.join(one.missing[:_MISSING_SHOWN])}")
         if len(one.missing) > _MISSING_SHOWN:

@@ -104,11 +104,23 @@ class TestSql:
         query = "select 'aaaaaaaaaaaa' as first, 1.5::double as second from range(2)"
         out = Terminal()
         write_rows(duckdb.execute(query), Format.TABLE, out)
-        assert out.getvalue() == "first   aaaaaaaaaaaa\nsecond  1.5\n\nfirst   aaaaaaaaaaaa\nsecond  1.5\n"
+        assert out.getvalue() == "first   aaaaaaaaaaa\n        a\nsecond  1.5\n\nfirst   aaaaaaaaaaa\n        a\nsecond  1.5\n"
         monkeypatch.setenv("COLUMNS", "80")
         out = Terminal()
         write_rows(duckdb.execute(query), Format.TABLE, out)
         assert out.getvalue().splitlines()[0] == "first         second"
+
+    def test_upright_text_is_whole(self, monkeypatch):
+        words = " ".join(f"word{i}" for i in range(60))
+        monkeypatch.setenv("COLUMNS", "40")
+        out = Terminal()
+        write_rows(duckdb.execute(f"select 1 as id, '{words}' as note, repeat('x', 90) as long, '' as none"), Format.TABLE, out)
+        lines = out.getvalue().splitlines()
+        assert max(map(len, lines)) <= 40
+        assert "…" not in out.getvalue()
+        assert " ".join(line[6:] for line in lines if "word" in line) == words
+        assert "".join(line[6:] for line in lines if "x" in line) == "x" * 90
+        assert (lines[0], lines[1], lines[-1]) == ("id    1", "note  word0 word1 word2 word3 word4", "none")
 
     @pytest.mark.parametrize(
         ("query", "message"),
@@ -116,14 +128,20 @@ class TestSql:
             ("selec 1", "Parser Error: syntax error at or near"),
             ("select * from outcome", "outcomes"),
             ("select 1/'x'", "Conversion Error"),
-            ("", "expected a query, found nothing"),
-            ("/* only a comment */", "expected a query, found nothing"),
+            ("", "expected one query, found nothing"),
+            ("/* only a comment */", "expected one query, found nothing"),
+            ("select 1; select 2", "expected one query, found 2"),
+            ("select 1; drop view outcomes;", "expected one query, found 2"),
             ("drop view outcomes", "The catalog is read-only. To keep a result, redirect the output or use: copy"),
             ("create table t (a int)", "The catalog is read-only."),
         ],
     )
     def test_mistakes(self, root, query, message):
         assert message in sql(root, query, code=2)
+
+    @pytest.mark.parametrize("query", ["select 7 a;", "select 7 a; -- done", "pivot (select 7 x, 'a' y) on y using first(x)"])
+    def test_one_statement_may_end_in_a_semicolon_or_mean_several(self, root, query):
+        assert sql(root, query) == "a\n7\n"
 
     def test_unknown_format_and_missing_store(self, root, tmp_path):
         assert "--format xml: expected table, csv or json" in sql(root, "select 1", "xml", code=2)
@@ -145,10 +163,11 @@ class TestSql:
 class TestStatus:
     def test_counts_and_cost(self, root):
         text = run("status", "--store", root)
-        header, _, line = text.splitlines()[:3]
-        assert header.split() == ["study", "protocol", "frozen", "(UTC)", "state", "sealed", "missing", "calls", "cost"]
-        assert line.split()[0] == "demo"
-        assert line.split()[3:] == ["stopped", "6/7", "1", "4", "$0.2500", "+", "2", "unpriced"]
+        header, _, heading, line = text.splitlines()[:4]
+        names = ["protocol", "frozen", "(UTC)", "state", "tasks", "repl.", "sealed", "calls", "cost", "unpriced"]
+        assert header.split() == names
+        assert heading == "study demo"
+        assert line.split()[-7:] == ["stopped", "3", "2", "6/7", "4", "$0.2500", "2"]
 
     def test_a_named_study_lists_what_is_missing(self, root, tmp_path):
         assert "missing analysis" in run("status", "demo", "--store", root)
@@ -171,7 +190,7 @@ class TestStatus:
         from schemas.tables import CHECKS
 
         made.commit("analysis", [PartitionWrite(CHECKS, {}, [], "000")])
-        assert run("status", "--store", tmp_path).splitlines()[2].split()[3:6] == ["complete", "7/7", "0"]
+        assert run("status", "--store", tmp_path).splitlines()[3].split()[-7:-3] == ["complete", "3", "2", "7/7"]
 
     @pytest.mark.parametrize(
         ("pid", "host", "state"), [(os.getpid(), None, "running"), (2**22 + 1, None, "stopped"), (1, "elsewhere", "running")]
@@ -204,8 +223,8 @@ class TestShow:
         def lines(width):
             return run("show", "Human/1", "--condition", "live", "--store", root, COLUMNS=str(width)).splitlines()
 
-        assert any("A  replicates 0" in line and "B  replicates 1" in line for line in lines(130))
-        assert not any("A  replicates 0" in line and "B  replicates 1" in line for line in lines(80))
+        assert any("A  replicate 0 " in line and "B  replicate 1" in line for line in lines(130))
+        assert not any("A  replicate 0 " in line and "B  replicate 1" in line for line in lines(80))
 
     def test_the_same_candidate_has_one_letter_everywhere(self, root):
         text = run("show", "Human/0", "--store", root, COLUMNS="130")
@@ -263,6 +282,8 @@ class TestBudget:
     def test_words(self):
         text = run("budget", "--w", "0.03013", "--tasks", "164", "--delta", "0.02")
         assert text.splitlines()[0] == "8 runs per arm resolve a difference of 0.02 on 164 tasks (alpha 0.05, power 0.8)."
+        one = run("budget", "--w", "0.001", "--tasks", "1", "--delta", "0.5")
+        assert one.startswith("1 run per arm resolves a difference of 0.5 on 1 task (alpha")
         assert "nothing varied" in run("budget", "--w", "0", "--tasks", "164", "--delta", "0.02")
 
     def test_alpha_and_power(self):

@@ -1,0 +1,106 @@
+"""What `evalnoise plan` says of cost and of the DAG."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from flows.cli import app
+from flows.plan_view import Line, Stage, cost_sentence, limit_warning, stages
+from schemas.study import Study
+from tests.support.stages import body
+
+LINE = Line("a", "live", "openai", "gpt-x", 1, 0, 10, 10, 10, 100, 100, 1.25)
+JUDGE = {"repeats": 4, "conditions": [{"name": "j", "model": "m", "provider": {"name": "oracle"}}]}
+
+
+def lines(*costs: float | None, model: str = "gpt-x") -> list[Line]:
+    return [dataclasses.replace(LINE, cost_most=cost, model="priced" if cost is not None else model) for cost in costs]
+
+
+class TestCost:
+    @pytest.mark.parametrize(
+        ("costs", "sentence"),
+        [
+            ((1.25, 0.5), "Estimated cost: at most $1.75."),
+            ((0.0,), "Estimated cost: at most $0.00."),
+            ((None, None), "Cost unknown: the study states no prices for gpt-x (openai)."),
+            ((None, 0.0), "Cost unknown: the study states no prices for gpt-x (openai)."),
+            ((None, 0.5), "Cost unknown: the study states no prices for gpt-x (openai). All else: estimated at most $0.50."),
+        ],
+    )
+    def test_sentence(self, costs, sentence):
+        assert cost_sentence(lines(*costs)) == sentence
+
+    def test_every_unpriced_model_is_named(self):
+        found = cost_sentence([*lines(None), *lines(None, model="other")])
+        assert found == "Cost unknown: the study states no prices for gpt-x (openai), other (openai)."
+
+    def test_limit(self):
+        assert limit_warning(lines(1.25, 0.5), None) == ""
+        assert limit_warning(lines(1.25, 0.5), 1.75) == ""
+        above = "the estimated cost of at most $1.75 is above limits.max_cost, $1.50."
+        assert limit_warning(lines(1.25, 0.5), 1.5) == above
+        assert limit_warning(lines(1.25, 0.5, None), 1.5) == above
+        assert limit_warning(lines(1.25, None), 1.5) == "the cost is unknown, so it may be above limits.max_cost, $1.50."
+
+
+class TestDag:
+    def test_replay_and_judge(self):
+        study = Study.model_validate(body(judge=JUDGE, limits={"shard_cells": 4}))
+        assert stages(study, 6) == [
+            Stage("freeze", None, "-"),
+            Stage("load", 1, "freeze"),
+            Stage("preflight", 1, "load"),
+            Stage("measure", 12, "preflight", "live, cold (permuted blocks)"),
+            Stage("record", None, "live replicate 0"),
+            Stage("replay", 6, "record", "replay"),
+            Stage("judge", 8, "replay replicate 0", "j"),
+            Stage("analyse", 1, "all of these"),
+            Stage("report", None, "analyse"),
+        ]
+
+    def test_the_least(self):
+        study = Study.model_validate(body(conditions=[{"name": "live", "kind": "live"}]))
+        assert [stage.name for stage in stages(study, 6)] == ["freeze", "load", "preflight", "measure", "analyse", "report"]
+        assert stages(study, 6)[3] == Stage("measure", 3, "preflight", "live")
+
+
+def plan(tmp_path: Path, *changes: str) -> tuple[str, str]:
+    file = tmp_path / "s.yaml"
+    file.write_text(
+        "study: humaneval\nbenchmark: {name: starter}\nreplicates: 1\n"
+        "stacks: [{name: a, model: gpt-x, provider: {name: openai},"
+        " verifier: {executor: process, unsandboxed_providers: [openai]}}]\n"
+        "conditions: [{name: live, kind: live}, {name: temperature-zero, kind: temperature-zero},"
+        " {name: replay, kind: replay, source: {condition: live}}]\n"
+    )
+    sets = [part for change in changes for part in ("--set", change)]
+    arguments = ["plan", str(file), "--store", str(tmp_path / "store"), "--limit", "1", *sets]
+    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "80"})
+    assert result.exit_code == 0, result.output
+    return result.stdout, result.stderr
+
+
+def test_an_unpriced_plan(tmp_path):
+    out, err = plan(tmp_path, "limits.max_cost=0.5")
+    assert out.startswith("Study humaneval: 1 task of starter, 1 replicate.\n")
+    assert "Cost unknown: the study states no prices for gpt-x (openai)." in out
+    assert "$0.00; " not in out
+    assert "warning: the cost is unknown, so it may be above limits.max_cost, $0.50." in err
+    assert re.search(r"^measure +2  preflight +live, temperature-zero \(permuted blocks\) *$", out, re.MULTILINE)
+    assert re.search(r"^temperature-zero +1 +0 .+ unknown\n\(openai\)", out, re.MULTILINE)
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_plan_above_its_limit(tmp_path):
+    prices = ("stacks.0.provider.input_usd_per_million=1", "stacks.0.provider.output_usd_per_million=1000")
+    out, err = plan(tmp_path, *prices, "limits.max_cost=2")
+    assert "Estimated cost: at most $2.05. Limit: $2.00" in out
+    assert "warning: the estimated cost of at most $2.05 is above limits.max_cost, $2.00." in err
+    assert "limits.max_cost" not in plan(tmp_path, *prices, "limits.max_cost=3")[1]

@@ -1,0 +1,87 @@
+"""`evalnoise show` in a narrow terminal: judges by their whole names, attempts explained, text broken at words."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from flows.show_data import TaskView
+from flows.show_view import print_task
+
+PROMPT = "Replace every vowel by the next one and leave everything else precisely as it stands, accented letters included."
+
+
+def view(*, repeats: int = 5, attempts: int = 2) -> TaskView:
+    cell = {"stack": "oracle", "condition": "live", "replicate": 0}
+    generations = [
+        {**cell, "attempt": i, "candidate": f"x = {i}\n# {PROMPT}", "candidate_sha256": f"{i}" * 64, "response_class": "complete"}
+        for i in range(attempts)
+    ]
+    verdicts = [
+        {
+            "stack": "oracle",
+            "condition": judge,
+            "repeat": repeat,
+            "candidate_sha256": "0" * 64,
+            "verdict": "fail",
+            "confidence": 80.0 + repeat,
+            "reason": "",
+            "reference_outcome": "fail",
+        }
+        for judge in ("judge-noisy", "judge-exact")
+        for repeat in range(repeats)
+    ]
+    return TaskView(
+        study="s",
+        protocol="f" * 64,
+        task={"task_id": "t/1", "benchmark": "b", "position": 1, "kind": "function", "prompt": PROMPT},
+        preflight=[],
+        outcomes=[
+            {**cell, "outcome": "fail", "reason": "mismatch"},
+            {**cell, "condition": "cold", "outcome": "pass", "reason": ""},
+        ],
+        generations=generations,
+        executions=[],
+        verdicts=verdicts,
+    )
+
+
+def shown(found: TaskView, width: int = 80) -> str:
+    console = Console(width=width, force_terminal=True, color_system=None, highlight=False)
+    with console.capture() as capture:
+        print_task(found, console)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def test_verdicts_stand_upright_where_they_do_not_fit():
+    text = shown(view())
+    assert "…" not in text
+    for judge in ("judge-noisy", "judge-exact"):
+        heading = f"\n{judge} on candidate A of oracle, executed: fail\n"
+        assert f"{heading}  repeat 0  fail 80\n  repeat 1  fail 81\n" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_verdicts_are_a_table_where_they_fit():
+    lines = shown(view(), 120).splitlines()
+    header = next(line for line in lines if line.startswith("stack"))
+    repeats = [word for i in range(5) for word in ("repeat", str(i))]
+    assert header.split() == ["stack", "judge", "candidate", "executed", *repeats]
+    rows = [line.split()[:4] for line in lines[lines.index(header) + 1 :]]
+    assert rows == [["oracle", judge, "A", "fail"] for judge in ("judge-exact", "judge-noisy")]
+
+
+def test_a_chain_of_attempts_is_explained_once():
+    text = shown(view())
+    assert "\nreplicate 0  fail    A > B  mismatch\n" in text
+    assert text.count("X > Y: the first attempt's candidate, then that of the retry.") == 1
+    assert "X > Y" not in shown(view(attempts=1))
+
+
+def test_free_text_breaks_at_words():
+    text = shown(view(), 60)
+    words = set(PROMPT.split()) | {"#"}
+    lines = text.splitlines()
+    start = lines.index("Prompt") + 1
+    assert " ".join(lines[start : start + 2]) == PROMPT
+    candidate = lines[lines.index("x = 0") + 1 :][:3]
+    assert {word for line in candidate for word in line.split()} <= words
