@@ -17,6 +17,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from evalnoise.report.summary import Summary
 from evalnoise.store.store import Store
 from flows.artifacts import publish
+from schemas.errors import UnfinishedShardError
 from schemas.study import Study
 from tasks import nodes
 from tasks.analyse import SHARD as ANALYSIS_SHARD
@@ -32,6 +33,10 @@ SHARDS_IN_FLIGHT = 2
 
 WATCHER: ContextVar[Watcher | None] = ContextVar("evalnoise_watcher", default=None)
 """Who is shown the progress; set around the flow's call, because a flow's parameters are stored by the server."""
+
+
+SHARDS_THAT_MAKE_AN_OUTAGE = 3
+"""So many unfinished shards in a row stop the run: the service is down, and calling on would only cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +104,8 @@ def _run_dag(shop: Workshop, plan: Plan) -> tuple[int, int]:
     shop.progress.plan(sum(s.cells for s in (*measured, *judging)), sum(s.cells for s in done))
     gate.open(shard.name for shard in (*measured, *judging))
     line = _Line(plan, gate, done)
-    for shard in measured:
-        line.measure(shard)
-    for shard in judging:
-        line.judge(shard)
+    for shard in (*measured, *judging):
+        line.add(shard)
     line.drain()
     if not shop.study_store.sealed(ANALYSIS_SHARD) or not shop.study_store.status().complete:
         _finished(_start(nodes.analyse_node, plan.digest, after=line.ends()))
@@ -150,7 +153,8 @@ class _Line:
     """Shards in their order, a few in flight, each behind the shards that it depends on.
 
     The flow waits for dependencies before it submits, so no task run ever occupies a worker while it waits for another; they are
-    named in `wait_for` all the same, so that the run's graph shows them.
+    named in `wait_for` all the same, so that the run's graph shows them. A shard for which a service failed comes once more: before
+    a shard that depends on it, else at the end.
     """
 
     def __init__(self, plan: Plan, gate: _Gate, done: set[Shard]) -> None:
@@ -160,30 +164,33 @@ class _Line:
         self._recorded: dict[tuple[str, str], PrefectFuture[Any]] = {}
         self._finished: dict[Shard, PrefectFuture[Any]] = {}
         self._flight: deque[tuple[Shard, PrefectFuture[Any]]] = deque()
+        self._again: list[Shard] = []
+        self._failed_in_a_row = 0
 
-    def measure(self, shard: Shard) -> None:
-        if shard in self._done:
-            return
-        before = self._gate.before(shard.stack)
-        sources = source_shards(self._plan.study, shard, self._plan.protocol.n_tasks)
-        if sources:
-            before.append(self._recording(shard, sources))
-        self._submit(shard, _start(nodes.measure_node, self._plan.digest, shard.name, shard, after=before))
-
-    def judge(self, shard: Shard) -> None:
-        if shard in self._done:
-            return
-        replay = self._plan.study.judged_condition().name
-        before = self._wait_for([Shard(shard.stack, replay, 0, shard.start, shard.stop)])
-        self._submit(shard, _start(nodes.judge_node, self._plan.digest, shard.name, shard, after=before))
+    def add(self, shard: Shard) -> None:
+        """Run the shard unless it is done."""
+        if shard not in self._done:
+            self._submit(shard, last_chance=False)
 
     def drain(self) -> None:
+        """Finish what is in flight, then what comes again."""
         while self._flight:
             self._finish_oldest()
+        while self._again:
+            self._retry(self._again[0])
 
     def ends(self) -> list[PrefectFuture[Any]]:
         """The task runs of this run's shards."""
         return list(self._finished.values())
+
+    def _before(self, shard: Shard) -> list[PrefectFuture[Any]]:
+        """What the shard depends on, done."""
+        if shard.purpose == "judge":
+            replay = self._plan.study.judged_condition().name
+            return self._wait_for([Shard(shard.stack, replay, 0, shard.start, shard.stop)])
+        before = self._gate.before(shard.stack)
+        sources = source_shards(self._plan.study, shard, self._plan.protocol.n_tasks)
+        return [*before, self._recording(shard, sources)] if sources else before
 
     def _recording(self, shard: Shard, sources: list[Shard]) -> PrefectFuture[Any]:
         key = (shard.stack, shard.condition)
@@ -192,17 +199,36 @@ class _Line:
             self._recorded[key] = _finished(_start(nodes.record_node, self._plan.digest, *key, after=before))
         return self._recorded[key]
 
-    def _submit(self, shard: Shard, future: PrefectFuture[Any]) -> None:
-        self._flight.append((shard, future))
+    def _submit(self, shard: Shard, *, last_chance: bool) -> None:
+        node = nodes.judge_node if shard.purpose == "judge" else nodes.measure_node
+        before = self._before(shard)
+        self._flight.append((shard, _start(node, self._plan.digest, shard.name, shard, last_chance, after=before)))
         while len(self._flight) > SHARDS_IN_FLIGHT:
             self._finish_oldest()
 
     def _wait_for(self, shards: list[Shard]) -> list[PrefectFuture[Any]]:
-        while not self._done.issuperset(shards):
+        while not (self._done | set(self._again)).issuperset(shards):
             self._finish_oldest()
+        for shard in [shard for shard in shards if shard in self._again]:
+            self._retry(shard)
         return [self._finished[shard] for shard in shards if shard in self._finished]
+
+    def _retry(self, shard: Shard) -> None:
+        """The shard's last chance; what fails now is sealed as it is, or stops the run."""
+        self._again.remove(shard)
+        self._submit(shard, last_chance=True)
+        while shard not in self._done:
+            self._finish_oldest()
 
     def _finish_oldest(self) -> None:
         shard, future = self._flight.popleft()
-        self._finished[shard] = _finished(future)
-        self._done.add(shard)
+        try:
+            self._finished[shard] = _finished(future)
+        except UnfinishedShardError:
+            self._failed_in_a_row += 1
+            if self._failed_in_a_row == SHARDS_THAT_MAKE_AN_OUTAGE:
+                raise
+            self._again.append(shard)
+        else:
+            self._failed_in_a_row = 0
+            self._done.add(shard)

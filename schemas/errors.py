@@ -93,6 +93,10 @@ class ProviderError(EvalnoiseError):
     exit_code = ExitCode.PROVIDER
 
 
+class UnfinishedShardError(ProviderError):
+    """A service failed for some cells of a shard. Nothing of it is sealed; the run tries it once more, later."""
+
+
 class BlockedError(EvalnoiseError):
     """The run ended, but something makes its numbers unfit for use: a blocking check or missing cells."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evalnoise.store.partition import PartitionWrite
 from schemas.tables import TASKS
+from tasks.generate import storable
 from tasks.workshop import Workshop
 
 SHARD = "tasks"
@@ -15,8 +16,8 @@ def write_tasks(shop: Workshop) -> None:
         {
             **shop.lineage(task),
             "kind": task.kind.value,
-            "prompt": task.prompt,
-            "reference": task.reference,
+            "prompt": storable(task.prompt),
+            "reference": storable(task.reference),
             "entry_point": task.entry_point,
             "cluster": task.cluster,
             "n_inputs": len(task.inputs),

@@ -39,9 +39,9 @@ def preflight_node(digest: str, stack: str) -> None:
 
 
 @task(name="measure", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
-def measure_node(digest: str, name: str, shard: Shard) -> None:  # noqa: ARG001 - the name is the task run's
+def measure_node(digest: str, name: str, shard: Shard, last_chance: bool) -> None:  # noqa: ARG001, FBT001 - a task run's name
     """Generate, verify and settle one shard of cells."""
-    measure_shard(workshop(digest), shard)
+    measure_shard(workshop(digest), shard, last_chance=last_chance)
 
 
 @task(name="record", task_run_name="record {stack} {condition}", cache_policy=NO_CACHE, persist_result=False)
@@ -51,9 +51,9 @@ def record_node(digest: str, stack: str, condition: str) -> None:
 
 
 @task(name="judge", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
-def judge_node(digest: str, name: str, shard: Shard) -> None:  # noqa: ARG001 - the name is the task run's
+def judge_node(digest: str, name: str, shard: Shard, last_chance: bool) -> None:  # noqa: ARG001, FBT001 - a task run's name
     """Judge one shard of frozen candidates."""
-    judge_shard(workshop(digest), shard)
+    judge_shard(workshop(digest), shard, last_chance=last_chance)
 
 
 @task(name="analyse", task_run_name="analyse", cache_policy=NO_CACHE, persist_result=False)

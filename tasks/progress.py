@@ -86,6 +86,13 @@ class Progress:
         with self._lock:
             self.tally.rechecks += len(check.rechecks)
 
+    def forget(self, cells: int, failures: int) -> None:
+        """Take back the cells of a shard that is measured again later."""
+        with self._lock:
+            self.tally.cells_done -= cells
+            self.tally.failures -= failures
+            self.watcher.update(self.tally)
+
     def cell(self, outcome: Outcome) -> None:
         """Count a settled cell or verdict."""
         with self._lock:

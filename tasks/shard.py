@@ -11,18 +11,16 @@ from evalnoise.prompts import render
 from evalnoise.providers.base import CallContext, Provider
 from evalnoise.store.journal import Journal
 from evalnoise.store.partition import PartitionWrite
-from schemas.errors import ExecutorError, ProviderError, ReplayMissError
+from schemas.errors import ReplayMissError
 from schemas.records import Check, Outcome, Reason, Reference, ResponseClass, Task
 from schemas.tables import CALLS, EXECUTIONS, GENERATIONS, OUTCOMES
 from tasks.generate import call, call_row, gather_cells, generation_row
 from tasks.plan import Shard
+from tasks.services import refuse_failures
 from tasks.verify import execution_row, verify
 from tasks.workshop import Workshop
 
 _ATTEMPTS = {"none": 1, "resample": 2}
-_FEW_FAILURES = 2
-_FAILING_SHARE = 0.1
-"""More cells of a shard than this may not be left unmeasured by a service that fails; the same share blocks a study's numbers."""
 _SCORES = {Outcome.PASS: 1.0, Outcome.FAIL: 0.0, Outcome.UNMEASURED: None}
 
 
@@ -48,15 +46,19 @@ class _Bench:
     attempts: int
 
 
-def measure_shard(shop: Workshop, shard: Shard) -> None:
-    """Measure and seal a shard. Raises what stops a study: ProviderError, ReplayMissError, StoreError."""
+def measure_shard(shop: Workshop, shard: Shard, *, last_chance: bool = True) -> None:
+    """Measure and seal a shard.
+
+    Raises UnfinishedShardError when a service failed for some cells and this is not the last chance; and what stops a study:
+    ProviderError, ExecutorError, ReplayMissError, StoreError.
+    """
     shop.progress.stage(shard.name)
     condition = shop.plan.study.condition(shard.condition)
     stack = shop.stack(shard.stack)
     journal = shop.study_store.journal(shard.name)
     bench = _Bench(shop, shard, shop.provider(shard.stack, condition), journal, stack.prompt, _ATTEMPTS[stack.retry])
     cells = shop.run(_measure(bench, shop.tasks(shard.start, shard.stop)))
-    _refuse_failing(shard, cells)
+    refuse_failures(shop, shard, [cell.outcome["reason"] for cell in cells], last_chance=last_chance)
     keys: dict[str, str | int] = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
     shop.study_store.commit(
         shard.name,
@@ -68,23 +70,6 @@ def measure_shard(shop: Workshop, shard: Shard) -> None:
         ],
         inputs=[shop.plan.digest],
     )
-
-
-def _refuse_failing(shard: Shard, cells: list[_Cell]) -> None:
-    """Stop instead of sealing a shard that a failing service left unmeasured: the journal has the answers for a later run."""
-    for reason, error, service in (
-        (Reason.INFRASTRUCTURE, ExecutorError, "the verifier"),
-        (Reason.PROVIDER, ProviderError, "the provider"),
-    ):
-        failed = sum(cell.outcome["reason"] == reason.value for cell in cells)
-        if failed > max(_FEW_FAILURES, _FAILING_SHARE * len(cells)):
-            raise error(
-                f"shard {shard.name}",
-                expected=f"{service} to work",
-                found=f"{failed} of {len(cells)} cells unmeasured because it did not",
-                remedy="Nothing of this shard is sealed and its answers are in the journal: mend the service (`evalnoise doctor`) "
-                "and run the same command again.",
-            )
 
 
 async def _measure(bench: _Bench, tasks: tuple[Task, ...]) -> list[_Cell]:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from evalnoise.canonical import escape_surrogates
 from schemas.errors import DataError
 from schemas.records import Benchmark, SourceFile, Task
 
@@ -130,10 +131,14 @@ def check_fields(
 
 
 def benchmark(name: str, rows: Iterable[tuple[str, Task]], sources: Sequence[SourceFile], *, remedy: str) -> Benchmark:
-    """The benchmark of the given tasks, each with its place in the data. Raises DataError for no tasks or a repeated id."""
+    """The benchmark of the given tasks, each with its place in the data. Raises DataError for no tasks, or an id that cannot be."""
     places: dict[str, str] = {}
     tasks = []
     for where, task in rows:
+        for field, text in (("id", task.id), ("cluster", task.cluster)):
+            if escape_surrogates(text)[1]:
+                expected, found = f"a {field} in Unicode, because rows bear it", f"a lone surrogate in {text!r}"[:200]
+                raise DataError(where, expected=expected, found=found, remedy=remedy)
         if task.id in places:
             expected, found = "every task id once", f"{task.id!r} again, after {places[task.id]}"
             raise DataError(where, expected=expected, found=found, remedy=remedy)

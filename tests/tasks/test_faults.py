@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from evalnoise.benchmarks.load import load_benchmark
-from schemas.errors import DataError, ExecutorError, ProviderError, ReplayMissError
+from evalnoise.store.store import Store
+from schemas.errors import DataError, ExecutorError, ProviderError, ReplayMissError, UnfinishedShardError
 from schemas.records import Check, Outcome, Reason
 from schemas.study import StarterBenchmark, Study
 from schemas.tables import OUTCOMES
@@ -97,6 +98,48 @@ def test_a_provider_that_fails_too_often_stops_before_the_shard_is_sealed_and_it
     # 8 answers of the first shard were journalled; its other 4 and the second shard's 12 are asked now.
     assert (before, model.calls - before) == (12, 16)
     assert stages.rows(tmp_path / "s", "select count(*), count(*) filter (where outcome = 'pass') from outcomes") == [(24, 24)]
+
+
+def test_a_single_failure_is_not_sealed_at_the_first_try(tmp_path) -> None:
+    plan = Model(**{FIRST: WIRE.error(500, "server_error")})
+    with serve(script=plan) as server:
+        with stages.opened(study(server.url), tmp_path / "s", limit=12) as shop:
+            (shard, _) = measured_shards(shop.plan.study, 12)
+            with pytest.raises(UnfinishedShardError, match="1 of 12 cells"):
+                measure_shard(shop, shard, last_chance=False)
+            assert not shop.study_store.sealed(shard.name)
+            assert (shop.progress.tally.cells_done, shop.progress.tally.failures) == (0, 0)
+            plan.odd.clear()
+            measure_shard(shop, shard, last_chance=False)
+            assert shop.study_store.sealed(shard.name)
+        assert plan.calls == 13  # eleven answers stayed in the journal
+        outcomes = shop.study_store.read(OUTCOMES).to_pylist()
+    assert [row["outcome"] for row in outcomes] == ["pass"] * 12
+
+
+def test_a_judge_that_is_down_gives_no_unparsed_verdicts(tmp_path) -> None:
+    judge = {"name": "openai", "max_retries": 0, "timeout": 5.0}
+    conditions = [{"name": "live", "kind": "live"}, {"name": "replay", "kind": "replay", "source": {"condition": "live"}}]
+
+    def script(received: Received) -> Reply:
+        asked_to_judge = "VERDICT" in received.body["messages"][0]["content"]
+        return WIRE.error(500, "server_error") if asked_to_judge else model(received)
+
+    model = Model()
+    with serve(script=script) as server:
+        judges = {"repeats": 2, "conditions": [{"name": "j", "model": "m", "provider": judge | {"base_url": f"{server.url}/v1"}}]}
+        with pytest.raises(ProviderError):
+            stages.run(study(server.url, conditions=conditions, judge=judges), tmp_path / "s", limit=4)
+    (sealed,) = Store.open(tmp_path / "s").studies()
+    assert not any(name.startswith("judge~") for name in sealed.manifest.live)
+
+
+def test_hostile_text_in_a_providers_own_fields_is_stored(tmp_path) -> None:
+    model = Model(**{FIRST: WIRE.answer("no", model="served-\ud835", answer_id="id-\ud835", finish="stop")})
+    with serve(script=model) as server:
+        stages.run(study(server.url), tmp_path / "s", limit=2)
+    served = "select distinct served_model, response_id from calls where position = 0"
+    assert stages.rows(tmp_path / "s", served) == [("served-\\ud835", "id-\\ud835")]
 
 
 def test_one_answer_for_all_blocks(tmp_path) -> None:
