@@ -1,0 +1,86 @@
+"""A provider that stumbles and a provider that is down, through the whole DAG, counted by the server."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+import yaml
+
+from evalnoise.benchmarks.load import load_benchmark
+from evalnoise.store.store import Store
+from schemas.study import StarterBenchmark
+from tests.support import stages
+from tests.wire.dialects import OpenAIDialect
+from tests.wire.server import Received, Reply, serve
+
+pytestmark = pytest.mark.prefect
+WIRE = OpenAIDialect()
+TASKS = load_benchmark(StarterBenchmark(name="starter")).tasks[:6]
+
+
+class Stumbling:
+    """Answers by the canonical solution; fails the first so many calls."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+        self.calls = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, received: Received) -> Reply:
+        with self._lock:
+            self.calls += 1
+            number = self.calls
+        if number <= self.failures:
+            return WIRE.error(500, "server_error")
+        prompt = received.body["messages"][0]["content"]
+        task = next(task for task in TASKS if task.prompt in prompt)
+        return WIRE.answer(f"```python\n{task.reference}\n```", answer_id=f"id-{number}")
+
+
+def study_file(folder: Path, url: str) -> Path:
+    provider = {"name": "openai", "base_url": f"{url}/v1", "max_retries": 0, "timeout": 10.0}
+    stack = {"name": "a", "model": "m", "provider": provider, "verifier": stages.PROCESS}
+    conditions = [{"name": "live", "kind": "live"}, {"name": "replay", "kind": "replay", "source": {"condition": "live"}}]
+    body = stages.body(stacks=[stack], conditions=conditions, replicates=2)
+    path = folder / "study.yaml"
+    path.write_text(yaml.safe_dump(body))
+    return path
+
+
+def test_a_call_that_fails_once_is_asked_again_in_the_same_run(evalnoise, tmp_path) -> None:
+    model = Stumbling(1)
+    with serve(script=model) as server:
+        path = study_file(tmp_path, server.url)
+        done = evalnoise("run", path, "--store", tmp_path / "s", "--limit", "6", OPENAI_API_KEY="sk-0123456789abcdef")
+    assert done.returncode == 0, done.stderr
+    assert model.calls == 13  # 6 tasks x 2 replicates, and the one that failed
+    assert stages.rows(tmp_path / "s", "select outcome, count(*) from outcomes group by 1") == [("pass", 24)]
+    assert "24/24 cells, 0 unmeasured" in done.stderr
+
+
+def test_a_provider_that_is_down_stops_the_run_with_nothing_sealed_and_no_traceback(evalnoise, tmp_path) -> None:
+    model = Stumbling(10_000)
+    with serve(script=model) as server:
+        path = study_file(tmp_path, server.url)
+        key = {"OPENAI_API_KEY": "sk-0123456789abcdef"}
+        done = evalnoise("run", path, "--store", tmp_path / "s", "--limit", "6", **key)
+        assert done.returncode == 8
+        assert "Traceback" not in done.stdout + done.stderr
+        assert "run the same command again" in done.stderr
+        (study,) = Store.open(tmp_path / "s").studies()
+        assert not any(name.startswith("measure~") for name in study.manifest.live)
+        model.failures = 0
+        again = evalnoise("run", path, "--store", tmp_path / "s", "--limit", "6", **key)
+    assert again.returncode == 0, again.stderr
+    assert stages.rows(tmp_path / "s", "select outcome, count(*) from outcomes group by 1") == [("pass", 24)]
+
+
+def test_a_missing_key_is_said_before_anything_is_written_or_started(evalnoise, tmp_path) -> None:
+    path = study_file(tmp_path, "http://127.0.0.1:9")
+    done = evalnoise("run", path, "--store", tmp_path / "s", OPENAI_API_KEY="")
+    assert done.returncode == 8
+    assert "OPENAI_API_KEY" in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 2, done.stderr
+    assert not (tmp_path / "s" / "protocols").exists()
