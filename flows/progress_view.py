@@ -101,7 +101,10 @@ class _Lines:
             return
         self.last = now
         stage = f" [{tally.stage}]" if tally.stage else ""
-        sys.stderr.write(f"evalnoise: {describe(tally, now - self.begun)}{stage}\n")
+        self.say(f"{describe(tally, now - self.begun)}{stage}")
+
+    def say(self, text: str) -> None:
+        sys.stderr.write(f"evalnoise: {text}\n")
         sys.stderr.flush()
 
 
@@ -111,6 +114,10 @@ class Bar:
 
     tally: Tally = field(default_factory=Tally)
     begun: float = field(default_factory=time.monotonic)
+
+    def say(self, text: str) -> None:
+        """Above the bar."""
+        sys.stderr.write(f"evalnoise: {text}\n")
 
     def update(self, tally: Tally) -> None:
         """Remember the tally; it is drawn at the next refresh."""

@@ -39,11 +39,17 @@ class Watcher(Protocol):
     def update(self, tally: Tally) -> None:
         """Take note; must be quick and must not raise."""
 
+    def say(self, text: str) -> None:
+        """Show a sentence at once; must not raise."""
+
 
 class NoWatcher:
     """Looks away."""
 
     def update(self, tally: Tally) -> None:
+        """Do nothing."""
+
+    def say(self, text: str) -> None:
         """Do nothing."""
 
 
@@ -85,6 +91,11 @@ class Progress:
         """Count the re-checks of a verification."""
         with self._lock:
             self.tally.rechecks += len(check.rechecks)
+
+    def say(self, text: str) -> None:
+        """Tell whoever watches."""
+        with self._lock:
+            self.watcher.say(text)
 
     def forget(self, cells: int, failures: int) -> None:
         """Take back the cells of a shard that is measured again later."""

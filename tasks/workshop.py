@@ -15,7 +15,7 @@ from evalnoise.providers.make import make_provider
 from evalnoise.providers.recording import Recording
 from evalnoise.store.store import Store, StudyStore
 from schemas.records import Outcome, Reason, Reference, Task
-from schemas.study import Condition, JudgeCondition, RecordingProvider, Stack
+from schemas.study import AnthropicProvider, Condition, JudgeCondition, OpenAIProvider, RecordingProvider, Stack
 from schemas.tables import PREFLIGHT
 from tasks.freeze import Plan
 from tasks.progress import Progress
@@ -23,8 +23,8 @@ from verifiers.verify import Verifier
 
 T = TypeVar("T")
 
-_LAST_ANSWERS_SECONDS = 60
-"""How long a stopped run waits for the answers to calls that were already sent."""
+_LAST_ANSWERS_SECONDS = 30
+"""How long a stopped run waits for answers where no provider states a limit."""
 
 _OPEN: dict[str, Workshop] = {}
 
@@ -66,7 +66,7 @@ class Workshop:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         _OPEN.pop(self.plan.digest, None)
         self.stop()
-        asyncio.run_coroutine_threadsafe(self._close_providers(), self._loop).result(timeout=2 * _LAST_ANSWERS_SECONDS)
+        asyncio.run_coroutine_threadsafe(self._close_providers(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=30)
         self._loop.close()
@@ -75,9 +75,24 @@ class Workshop:
 
     async def _close_providers(self) -> None:
         if self._in_flight:
-            await asyncio.wait(self._in_flight, timeout=_LAST_ANSWERS_SECONDS)
+            seconds = self._longest_call()
+            answers = (
+                "the answer to 1 call that was"
+                if len(self._in_flight) == 1
+                else f"the answers to {len(self._in_flight)} calls that were"
+            )
+            self.progress.say(f"waiting up to {seconds:.0f} s for {answers} sent; stopping again loses what is paid for")
+            await asyncio.wait(self._in_flight, timeout=seconds)
         for provider in self._providers.values():
             await provider.close()
+
+    def _longest_call(self) -> float:
+        """Seconds that a call may take before its own limit ends it."""
+        study = self.plan.study
+        specs = [study.provider(stack, condition) for stack in study.stacks for condition in study.conditions]
+        judges = [condition.provider for condition in study.judge.conditions] if study.judge else []
+        limits = [spec.timeout for spec in (*specs, *judges) if isinstance(spec, OpenAIProvider | AnthropicProvider)]
+        return max(limits, default=_LAST_ANSWERS_SECONDS) + 5
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the workshop's one event loop, where the providers' connections live, and wait for it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from evalnoise.report.numbers import interval, missing_reasons, number, runs
+from evalnoise.report.numbers import STAR, for_new_tasks, interval, missing_reasons, number, runs
 from evalnoise.report.summary import Summary, main_sentences, true_w
 
 _HEADER = (
@@ -18,7 +18,8 @@ def as_markdown(summary: Summary) -> str:
     """A page with the noise floor, the contrasts, the judges and the checks. Text from outside is escaped."""
     parts = [f"# Noise study {_safe(summary.study)}", f"Protocol `{summary.protocol}`", "## Noise floor", _noise_floor(summary)]
     missing = missing_reasons(summary.noise_floor, lambda row: f"{row['stack']} {row['condition']}")
-    parts += [_bullets(missing)] if missing else []
+    starred = [STAR] if any(for_new_tasks(row).endswith("*") for row in summary.noise_floor) else []
+    parts += [_bullets([*starred, *missing])] if starred or missing else []
     parts += ["## Contrasts", _bullets(main_sentences(summary))]
     if summary.judges:
         parts += ["## Judges", _judges(summary)]
@@ -32,9 +33,9 @@ def _noise_floor(summary: Summary) -> str:
         truth = true_w(summary, row)
         cells = (
             row["stack"], row["condition"], row["n_tasks"], row["n_replicates"], row["n_unmeasured"], number(row["score"]),
-            number(row["score_run_sd"]), number(row["w"], 5), interval(row["w_lo"], row["w_hi"]),
-            interval(row["w_bench_lo"], row["w_bench_hi"]), row["variable_tasks"],
-            runs(row["runs"], row["runs_lo"], row["runs_hi"]), "" if truth is None else number(truth, 5),
+            number(row["score_run_sd"]), number(row["w"], 5), for_new_tasks(row),
+            interval(row["w_bench_lo"], row["w_bench_hi"], 5), row["variable_tasks"], runs(row),
+            "" if truth is None else number(truth, 5),
         )  # fmt: skip
         lines.append(_line(map(str, cells)))
     return "\n".join(lines)

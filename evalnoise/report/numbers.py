@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 UNDEFINED = "undefined"
+GAFFKE_BELOW = 20
+"""With fewer variable tasks the percentile interval of w covers less often than it says."""
+STAR = f"* Gaffke's interval, because fewer than {GAFFKE_BELOW} tasks varied; the percentile interval is in w_lo and w_hi."
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
@@ -23,11 +26,22 @@ def interval(low: float | None, high: float | None, digits: int = 4) -> str:
     return "" if low is None or high is None else f"[{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def runs(value: int | None, low: int | None, high: int | None) -> str:
-    """A rerun budget with its interval."""
+def runs(row: Mapping[str, Any]) -> str:
+    """The rerun budget of a row of `noise_floor`, with its interval; where nothing varied only that it is one at least."""
+    value, low, high = row["runs"], row["runs_lo"], row["runs_hi"]
     if value is None:
         return UNDEFINED
+    if row["variable_tasks"] == 0:
+        return f">= {value}"
     return str(value) if low is None or high is None else f"{value} [{low}, {high}]"
+
+
+def for_new_tasks(row: Mapping[str, Any], digits: int = 5) -> str:
+    """The interval of w for new tasks to quote: the paper's percentile interval, or Gaffke's, starred, where few tasks varied."""
+    if row["variable_tasks"] is None or row["variable_tasks"] >= GAFFKE_BELOW:
+        return interval(row["w_lo"], row["w_hi"], digits)
+    gaffke = interval(row["w_gaffke_lo"], row["w_gaffke_hi"], digits)
+    return f"{gaffke}*" if gaffke else ""
 
 
 def missing_reasons(rows: Iterable[Mapping[str, Any]], name: Callable[[Mapping[str, Any]], str]) -> list[str]:

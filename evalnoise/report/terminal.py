@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evalnoise.report.numbers import interval, missing_reasons, number, runs
+from evalnoise.report.numbers import STAR, for_new_tasks, interval, missing_reasons, number, runs
 from evalnoise.report.summary import Row, Summary, judge_rows, main_sentences, true_w
 
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
@@ -32,6 +32,8 @@ def print_summary(summary: Summary, store: Path, *, command: str = "evalnoise") 
     _print_table(console, _scores(summary))
     console.print("\nHow sure w is, and runs per arm that resolve a difference of scores", style="bold")
     _print_table(console, _intervals(summary))
+    if any(for_new_tasks(row).endswith("*") for row in summary.noise_floor):
+        _list(console, "", [(STAR, "dim")])
     _list(console, "", ((reason, "") for reason in missing_reasons(summary.noise_floor, lambda row: _name(summary, row))))
     if summary.judges:
         console.print("\nJudges of frozen candidates: do they repeat themselves, do they agree with execution?", style="bold")
@@ -104,8 +106,8 @@ def _intervals(summary: Summary) -> Table:
     for_delta = "runs" if delta is None else f"runs for\n{number(delta, 3)}"
     table = _table("w", "new tasks\n(population)", "new runs\n(benchmark)", for_delta)
     for row in summary.noise_floor:
-        cells = [_name(summary, row), number(row["w"], 5), interval(row["w_lo"], row["w_hi"], 5)]
-        cells += [interval(row["w_bench_lo"], row["w_bench_hi"], 5), runs(row["runs"], row["runs_lo"], row["runs_hi"])]
+        cells = [_name(summary, row), number(row["w"], 5), for_new_tasks(row)]
+        cells += [interval(row["w_bench_lo"], row["w_bench_hi"], 5), runs(row)]
         table.add_row(*map(Text, cells))
     return table
 

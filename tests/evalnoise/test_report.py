@@ -20,7 +20,8 @@ def floor(condition: str, stack: str = "oracle", **changes):
     plain = {
         "stack": stack, "condition": condition, "n_tasks": 1640, "n_replicates": 10, "n_unmeasured": 12, "score": 0.5278,
         "score_run_sd": 0.0833, "w": 0.08333, "w_lo": 0.01, "w_hi": 0.16667, "w_bench_lo": 0.02965, "w_bench_hi": 0.17744,
-        "variable_tasks": 3, "delta": 0.02, "runs": 273, "runs_lo": 1, "runs_hi": 546, "w_undefined": "",
+        "w_gaffke_lo": 0.009, "w_gaffke_hi": 0.18, "variable_tasks": 23, "delta": 0.02, "runs": 273, "runs_lo": 1,
+        "runs_hi": 546, "w_undefined": "",
     }  # fmt: skip
     return plain | changes
 
@@ -61,7 +62,7 @@ def test_all_three_tables_fit_80_columns(shown):
     assert max(map(len, lines)) <= 80
     assert "…" not in "".join(lines)
     rows = [line.split() for line in lines]
-    assert ["live", "1640", "10", "12", "0.5278", "0.0833", "0.08333", "0.09427", "3"] in rows
+    assert ["live", "1640", "10", "12", "0.5278", "0.0833", "0.08333", "0.09427", "23"] in rows
     assert ["temperature-zero", "1640", "10", "12", "0.5278", *["undefined"] * 2, "0.09427", "undefined"] in rows
     assert "live 0.08333 [0.01000, 0.16667] [0.02965, 0.17744] 273 [1, 546]" in [" ".join(row) for row in rows]
     assert ["judge-very-noisy", "0.50000", "0.50000", "0", "0.500", "0", "0", "0.500"] in rows
@@ -103,6 +104,35 @@ def test_sentences_break_at_words_and_never_inside_an_interval(shown):
         "    [-0.0269, +0.1380], 95 % over new tasks (paired t)",
     ]
     assert f"  {SENTENCE}" in shown(summary(floor("live")), 80, tty=False)
+
+
+def test_few_variable_tasks_show_gaffkes_interval_and_none_no_upper_budget(shown):
+    nothing = {
+        "w": 0.0,
+        "w_lo": 0.0,
+        "w_hi": 0.0,
+        "w_gaffke_lo": 0.0,
+        "w_gaffke_hi": 0.004,
+        "variable_tasks": 0,
+        "runs": 1,
+        "runs_hi": 1,
+    }
+    lines = [" ".join(line.split()) for line in shown(summary(floor("live", variable_tasks=19), floor("replay", **nothing)))]
+    assert "live 0.08333 [0.00900, 0.18000]* [0.02965, 0.17744] 273 [1, 546]" in lines
+    assert "replay 0.00000 [0.00000, 0.00400]* [0.02965, 0.17744] >= 1" in lines
+    assert any(line.startswith("* Gaffke's interval") for line in lines)
+    assert not any("*" in line for line in shown(summary(floor("live"))))
+    page = as_markdown(summary(floor("replay", **nothing)))
+    assert "&gt;= 1" in page
+    assert "Gaffke" in page
+
+
+def test_the_page_cannot_be_broken_by_text_from_outside() -> None:
+    page = as_markdown(summary(floor("a|b<script>alert(1)</script>\n# no `x` [y](z)")))
+    (line,) = [line for line in page.splitlines() if "script" in line]
+    assert "<script" not in page
+    assert line.count("|") - line.count("\\|") == 14
+    assert "\\[y\\](z)" in line
 
 
 def test_the_query_shows_this_protocol(shown):

@@ -10,7 +10,7 @@ SELECT
     CASE
         WHEN varied = 0
             THEN stack || ', ' || condition || ': no task varied in ' || runs
-                || ' replicates; the population interval of w has no width and proves nothing.'
+                || ' replicates; w = 0 then is no proof, and a budget of one run is the least that the formula gives.'
         ELSE stack || ', ' || condition || ': only ' || varied
             || CASE WHEN varied = 1 THEN ' task' ELSE ' tasks' END
             || ' varied; under 15 the percentile interval of w covers less often than it says.'
