@@ -2,6 +2,8 @@
 
 Calls that end at about the same time share one write and one fsync (group commit): a thread writes what has gathered while the
 last fsync ran. It ends by itself when nothing more comes, so a journal needs no closing.
+
+On a full disk the reserve (`evalnoise.store.reserve`) makes room for the answers of calls in flight; no further call is let out.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Any
 
 from evalnoise.store.files import make_folder, reading, sync_folder, write_all, writing
 from evalnoise.store.lines import encode_line, parse_lines
+from evalnoise.store.reserve import is_full, reserve_in
 from schemas.errors import StoreError
 
 _LOG = logging.getLogger(__name__)
@@ -32,6 +35,7 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class _Line:
+    kind: str
     data: bytes
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[None]
@@ -50,6 +54,7 @@ class Journal:
         self._answers: dict[str, dict[str, Any]] = {}
         self._sent: dict[str, dict[str, Any]] = {}
         self._size = 0
+        self._reserve = reserve_in(path.parent)
         self._queue: queue.SimpleQueue[_Line] = queue.SimpleQueue()
         self._guard = threading.Lock()
         self._writer: threading.Thread | None = None
@@ -66,7 +71,11 @@ class Journal:
         return {call: record for call, record in self._sent.items() if call not in self._answers}
 
     async def sent(self, call: str, record: Mapping[str, Any]) -> None:
-        """Note that a call is about to be sent; returns when that is on disk. Raises StoreError."""
+        """Note that a call is about to be sent; returns when that is on disk.
+
+        Raises:
+            StoreError: It is not on disk, or there is no room for the answer: do not send the call.
+        """
         await self._append("sent", call, record)
         self._sent[call] = dict(record)
 
@@ -106,28 +115,62 @@ class Journal:
         with self._guard:
             if self._broken is not None:
                 raise self._broken
-            self._queue.put(_Line(data, loop, done))
+            self._queue.put(_Line(kind, data, loop, done))
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write_loop, name=f"journal {self.path.name}", daemon=True)
                 self._writer.start()
         await done
 
     def _write_loop(self) -> None:
-        descriptor: int | None = None
+        end = _End(self.path)
         try:
             while batch := self._next_batch():
                 try:
-                    with writing(self.path):
-                        if descriptor is None:
-                            descriptor = self._open()
-                        self._write(descriptor, b"".join(line.data for line in batch))
+                    self._take(end, batch)
                 except StoreError as error:
                     self._fail(error, batch)
                     return
-                _settle(batch, None)
         finally:
-            if descriptor is not None:
-                os.close(descriptor)
+            end.close()
+
+    def _take(self, end: _End, batch: list[_Line]) -> None:
+        """Write a batch and settle its lines. Raises StoreError when the journal cannot go on."""
+        sent = [line for line in batch if line.kind == "sent"]
+        answered = [line for line in batch if line.kind == "answered"]
+        if sent:
+            try:
+                self._reserve.ensure()
+            except StoreError as error:
+                _settle(sent, error)
+                sent, batch = [], answered
+        if not batch or self._written(end, batch):
+            return
+        _settle(sent, self._reserve.refusal())
+        for line in answered:
+            # One by one: each that still fits is saved.
+            if not self._written(end, [line]):
+                self._reserve.count(lost=1)
+                _settle([line], self._reserve.refusal())
+
+    def _written(self, end: _End, lines: list[_Line]) -> bool:
+        """Whether the lines are on disk, and settled; if not, the disk is full. Raises StoreError for any other trouble."""
+        data = b"".join(line.data for line in lines)
+        with writing(self.path):
+            try:
+                end.append(data)
+            except OSError as error:
+                if not is_full(error):
+                    with suppress(OSError):
+                        end.cut(self._size)
+                    raise
+                # Before the cut, because some file systems need room even for that.
+                self._reserve.release()
+                end.cut(self._size)
+                return False
+        self._size += len(data)
+        self._reserve.count(saved=sum(line.kind == "answered" for line in lines))
+        _settle(lines, None)
+        return True
 
     def _next_batch(self) -> list[_Line]:
         """Everything that has gathered, at least one line; empty when nothing came for a while, and then the writer is gone."""
@@ -144,24 +187,6 @@ class Journal:
                 batch.append(self._queue.get_nowait())
         return batch
 
-    def _open(self) -> int:
-        make_folder(self.path.parent)
-        new = not self.path.exists()
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        if new:
-            sync_folder(self.path.parent)
-        return descriptor
-
-    def _write(self, descriptor: int, data: bytes) -> None:
-        try:
-            write_all(descriptor, data)
-            os.fsync(descriptor)
-        except OSError:
-            with suppress(OSError):
-                os.ftruncate(descriptor, self._size)
-            raise
-        self._size += len(data)
-
     def _fail(self, error: StoreError, batch: list[_Line]) -> None:
         """After a failed write nothing is known of the disk, so this journal takes no more lines."""
         with self._guard:
@@ -171,6 +196,35 @@ class Journal:
                 while True:
                     batch.append(self._queue.get_nowait())
         _settle(batch, error)
+
+
+class _End:
+    """The end of the file, open for one writer. Raises OSError."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def append(self, data: bytes) -> None:
+        """Write and fsync."""
+        if self._descriptor is None:
+            make_folder(self._path.parent)
+            new = not self._path.exists()
+            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            if new:
+                sync_folder(self._path.parent)
+        write_all(self._descriptor, data)
+        os.fsync(self._descriptor)
+
+    def cut(self, size: int) -> None:
+        """Remove what a failed append left: a line after half a line would read as damage."""
+        if self._descriptor is not None:
+            os.ftruncate(self._descriptor, size)
+
+    def close(self) -> None:
+        """Close the file if it was opened."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
 
 
 def _settle(batch: list[_Line], error: StoreError | None) -> None:

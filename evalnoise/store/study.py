@@ -19,6 +19,7 @@ from evalnoise.store.journal import Journal
 from evalnoise.store.lock import Holder, study_lock
 from evalnoise.store.manifest import Manifest, SealedFile
 from evalnoise.store.partition import PartitionWrite, key_text, keys_of, parquet_bytes, read_partition, reader_schema
+from evalnoise.store.reserve import RESERVE_BYTES, RESERVE_FILE, Reserve, reserve_in
 from schemas.errors import StoreError
 from schemas.tables import Table
 
@@ -48,11 +49,32 @@ class StudyStore:
         self.manifest = Manifest(path / "manifest.jsonl")
 
     @contextmanager
-    def lock(self, *, command: str = "") -> Iterator[Holder]:
-        """Hold the lock of the study, all protocols; tidy up after a killed run first. Raises LockedError, StoreError."""
+    def lock(self, *, command: str = "", reserve: int = RESERVE_BYTES) -> Iterator[Holder]:
+        """Hold the lock of the study, all protocols; tidy up after a killed run first.
+
+        Args:
+            command: What is running, for whoever finds the study locked.
+            reserve: Bytes of disk to hold, from the first call on, for the answers of calls in flight.
+
+        Raises:
+            LockedError: Another run holds it.
+            StoreError: The disk refuses; or it was full inside, and then the error says how many answers were saved by its end.
+        """
         with study_lock(self.path.parent, command=command) as holder:
             self.recover()
-            yield holder
+            kept = self._reserve()
+            kept.begin(reserve)
+            try:
+                yield holder
+            except StoreError as error:
+                if kept.full:
+                    raise kept.refusal() from error
+                raise
+            finally:
+                kept.remove()
+
+    def _reserve(self) -> Reserve:
+        return reserve_in(self.path / "journal")
 
     def recover(self) -> None:
         """Remove what a killed run left: unfinished files, files that a later commit replaced. Only under the lock."""
@@ -60,6 +82,10 @@ class StudyStore:
         for path in self.path.rglob(f".*{TEMPORARY}"):
             with writing(path):
                 path.unlink(missing_ok=True)
+        for path in self.path.parent.glob(f"*/journal/{RESERVE_FILE}"):
+            if path.parent.parent != self.path:
+                with writing(path):
+                    path.unlink(missing_ok=True)
         in_force = {file.path for files in self.manifest.live.values() for file in files}
         for name in self.manifest.superseded:
             if name not in in_force:
@@ -121,6 +147,8 @@ class StudyStore:
         Raises:
             StoreError: Rows that the table refuses, a path that another shard owns, a disk that is full. Nothing is sealed then.
         """
+        if self._reserve().full:  # what little room is left is for answers; the journal has all that this shard needs
+            raise self._reserve().refusal()
         if not writes or not shard:
             expected = "a name and at least one file"
             raise StoreError(f"shard {shard!r}", expected=expected, found=f"{len(writes)} files", remedy=_FAULT)

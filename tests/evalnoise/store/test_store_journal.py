@@ -162,7 +162,7 @@ def test_a_full_disk_fails_every_waiting_call_and_keeps_what_was_promised(path, 
 
     found = run(several())
     assert [type(error) for error in found] == [StoreError] * 5
-    assert "no space left on device. Free some space" in str(found[0])
+    assert "no space left on device; 1 answer of this run saved. Free some space" in str(found[0])
     monkeypatch.undo()
     with pytest.raises(StoreError):
         run(journal.sent("later", {}))
