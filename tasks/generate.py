@@ -45,28 +45,28 @@ async def call(shop: Workshop, provider: Provider, journal: Journal, prompt: str
         if answered is not None:
             shop.progress.call(answered.response, reused=True)
             return answered
-    # Shielded: a call that was sent may be billed, so a stop waits for its answer and journals it.
-    return await asyncio.shield(shop.in_flight(_send(shop, provider, journal, request, context)))
+    async with shop.semaphore(provider.name):
+        shop.check_stopped()
+        # Shielded: a call that was sent may be billed, so a stop waits for its answer and journals it.
+        return await asyncio.shield(shop.in_flight(_send(shop, provider, journal, request, context)))
 
 
 async def _send(shop: Workshop, provider: Provider, journal: Journal, request: Request, context: CallContext) -> Call:
     name = call_id(context)
-    async with shop.semaphore(provider.name):
-        shop.check_stopped()
-        sent_at = datetime.now(UTC)
-        if provider.journalled:
-            await journal.sent(name, {"request_key": request.key(), "sent_at": sent_at.isoformat()})
-        response = await provider.complete(request, context)
-        answered_at = datetime.now(UTC)
-        if provider.journalled:
-            record = {
-                "request_key": request.key(),
-                "sent_at": sent_at.isoformat(),
-                "answered_at": answered_at.isoformat(),
-                "response": asdict(response),
-            }
-            await journal.answered(name, record)
-            shop.progress.call(response, reused=False)
+    sent_at = datetime.now(UTC)
+    if provider.journalled:
+        await journal.sent(name, {"request_key": request.key(), "sent_at": sent_at.isoformat()})
+    response = await provider.complete(request, context)
+    answered_at = datetime.now(UTC)
+    if provider.journalled:
+        record = {
+            "request_key": request.key(),
+            "sent_at": sent_at.isoformat(),
+            "answered_at": answered_at.isoformat(),
+            "response": asdict(response),
+        }
+        await journal.answered(name, record)
+        shop.progress.call(response, reused=False)
     return Call(context, request, response, sent_at, answered_at)
 
 
