@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import re
 from dataclasses import fields, replace
 from typing import Any, Final
+from urllib.parse import quote, quote_plus
 
 from schemas.errors import ProviderError
 from schemas.records import Response
@@ -13,6 +16,12 @@ from schemas.records import Response
 _LONG: Final = 12
 """Shorter keys are dummies for local servers (`none`, `local`): to redact such a word in answers would alter what is measured."""
 _REDACTED: Final = "[redacted]"
+_LEVELS: Final = 3
+"""JSON inside JSON inside JSON: a gateway that reports what another one reported of the headers."""
+_URL_SAFE: Final = ("", "/", "!*'()")
+"""What encoders of URLs leave as it is: everything is escaped; a path's slashes are not; as JavaScript does it."""
+_MARKUP: Final = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "<>&'"})
+"""Go's encoder and template engines escape these so that JSON can stand in a page."""
 
 
 class Secret:
@@ -22,11 +31,8 @@ class Secret:
 
     def __init__(self, value: str) -> None:
         self._value = value
-        # As it stands, and as it would stand inside a JSON text, where some servers escape slashes too. Longest first, since one
-        # can hold another.
-        quoted = json.dumps(value)[1:-1]
-        forms = {value, quoted, quoted.replace("/", "\\/")}
-        self._forms = sorted(forms - {""}, key=len, reverse=True)
+        # Longest first, since one can hold another.
+        self._forms = sorted(forms(value), key=len, reverse=True)
 
     def __repr__(self) -> str:
         return "Secret()"
@@ -51,6 +57,33 @@ class Secret:
             if type(value) is str:  # the class is a str too, but an enum's
                 changed[field.name] = self.redact(value)
         return replace(response, **changed)
+
+
+def forms(value: str) -> frozenset[str]:
+    """A key as a server may echo it: plain, for a URL, in base64; each as it is and inside up to three levels of JSON."""
+    found = {value}
+    if len(value) >= _LONG:  # of a dummy key these are so short that they stand in any text
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            padded = encode(value.encode()).decode()
+            found |= {padded, padded.rstrip("=")}
+        found |= {url for text in found for url in _for_url(text)}
+    newest = found
+    for _ in range(_LEVELS):
+        newest = {quoted for text in newest for quoted in _quoted(text)} - found
+        found = found | newest
+    return frozenset(found - {""})
+
+
+def _for_url(text: str) -> set[str]:
+    urls = {quote(text, safe=safe) for safe in _URL_SAFE} | {quote_plus(text)}
+    return urls | {re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), url) for url in urls}
+
+
+def _quoted(text: str) -> set[str]:
+    """A text inside the quotes of JSON, as several encoders write it, or of Python."""
+    plain = json.dumps(text)[1:-1]
+    both = {plain, plain.translate(_MARKUP)}
+    return both | {quoted.replace("/", "\\/") for quoted in both} | {repr(text)[1:-1]}
 
 
 def read_key(provider: str, variable: str) -> Secret:
