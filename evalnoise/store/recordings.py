@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evalnoise.store.files import reading, write_file
+from evalnoise.store.files import reading, remove_stale, write_file
 from evalnoise.store.manifest import Manifest, SealedFile
 from evalnoise.store.partition import parquet_bytes, read_partition
 from schemas.errors import StoreError
@@ -40,7 +40,7 @@ class RecordingFolder:
         return sealed[0].sha256 if sealed else None
 
     def write(self, rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> str:
-        """Seal the rows and return their digest. Writing the same rows again changes nothing.
+        """Seal the rows and return their digest. Writing the same rows again changes nothing. Only under the study's lock.
 
         Raises:
             StoreError: Other rows are sealed already, or the folder cannot be written.
@@ -55,6 +55,7 @@ class RecordingFolder:
                 found=f"another one, {there[:12]}",
                 remedy="A recording is never replaced: move the folder aside if you know why it differs.",
             )
+        remove_stale(self.path, older_than=0)
         write_file(self.path / _FILE, data)
         if there is None:
             self._manifest.seal([SealedFile(_SHARD, _FILE, RECORDED.name, len(rows), digest, len(data), 1, 0, (), dict(facts))])
