@@ -160,19 +160,18 @@ def w_contrast(
     base = _start(pair, _difference(pair, _w_of), Method.PERCENTILE, "" if pair.n else NO_COMMON_PAIR)
     if pair.n < 2:
         return _contrast(pair, base if not pair.n else base.lacking(ONE_TASK))
-    most = max(pair.variable)
-    few = f"at most {most} variable tasks: under {FEW_VARIABLE} the interval covers less often than it says"
-    note = few if most < FEW_VARIABLE else ""
-    if _constant(_task_differences(pair, variance_column)):
-        note = NO_DIFFERENCE if most else NONE_VARIED
+    note = _w_note(pair)
     columns = _columns(pair, variance_column)
     return _contrast(pair, _percentile(base, columns, note, seed=seed, resamples=resamples, level=level, draws=draws))
 
 
-def _few_variable(pair: _Pair) -> str:
+def _w_note(pair: _Pair) -> str:
+    """What the reader of an interval over tasks for a difference of w must know."""
     most = max(pair.variable)
     if most == 0:
         return NONE_VARIED
+    if _constant(_task_differences(pair, variance_column)):
+        return NO_DIFFERENCE
     tasks = "1 variable task" if most == 1 else f"{most} variable tasks"
     few = f"at most {tasks}: under {FEW_VARIABLE} the interval covers less often than it says"
     return few if most < FEW_VARIABLE else ""
@@ -212,7 +211,8 @@ def score_contrast_benchmark(
     if base.value is None or a is None or b is None:
         return _contrast(pair, base)
     half = float(-ndtri(alpha_of(level) / 2)) * float(np.sqrt(a + b))
-    note = NONE_VARIED if a + b == 0 else ""
+    small = pair.n_replicates < _FEW_RUNS and max(pair.variable) < _FEW_RUNS
+    note = NONE_VARIED if a + b == 0 else (SMALL_STUDY if small else "")
     return _contrast(pair, base.spanning(base.value - half, base.value + half, level=level, covers=Covers.BENCHMARK, note=note))
 
 
@@ -260,7 +260,7 @@ def paired_t(
     constant = _constant(differences)
     spread = 0.0 if constant else float(differences.std(ddof=1)) / float(np.sqrt(pair.n))
     half = float(-stdtrit(pair.n - 1, alpha_of(level) / 2)) * spread
-    note = NO_DIFFERENCE if constant else ""
+    note = _w_note(pair) if of == "w" else (NO_DIFFERENCE if constant else "")
     return _contrast(pair, base.spanning(base.value - half, base.value + half, level=level, covers=Covers.POPULATION, note=note))
 
 

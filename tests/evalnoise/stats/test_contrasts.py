@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from evalnoise.stats.contrasts import (
+    SMALL_STUDY,
     Finding,
     classify,
     paired_t,
@@ -192,3 +193,22 @@ def test_the_finding_in_words(noisy, calm):
     assert sentence(w_contrast(zeros, zeros, calm, TEN, seed=0), of="w", a="a", b="b").endswith(
         "no task was measured twice in both conditions"
     )
+
+
+def test_a_small_study_says_that_its_interval_excludes_0_too_often():
+    few, many = np.array([1, 2, 0, 3]), np.array([3, 3, 3, 3])
+    small = score_contrast_benchmark(few, many, np.array([2, 1, 0, 3]), many).result
+    assert small.note == SMALL_STUDY
+    ten = np.array([10, 10, 10, 10])
+    assert score_contrast_benchmark(few, ten, np.array([2, 1, 0, 3]), ten).result.note == ""
+
+
+def test_an_estimate_above_its_own_interval_widens_nothing():
+    # Three tasks, each with one or two of three runs passed: w = 1/3, above the 1/4 that rates can have.
+    torn, all_, three = np.array([1, 1, 2]), np.array([3, 3, 3]), np.array([3, 3, 3])
+    high, calm_ = w_benchmark(torn, three), w_benchmark(all_, three, level=0.975)
+    assert high.hi < high.value
+    made = w_contrast_benchmark(torn, three, all_, three).result
+    # Above, neither side adds: w_a is over its upper end already, and w_b lies on its lower end.
+    assert made.hi == pytest.approx(made.value)
+    assert made.lo == pytest.approx(made.value - np.hypot(high.value - high.lo, calm_.hi - calm_.value))
