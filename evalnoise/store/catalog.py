@@ -1,8 +1,11 @@
-"""The catalog: one DuckDB file of views over everything that is sealed in a store, rebuilt whenever a manifest has moved on.
+"""The catalog: one DuckDB file of views over everything that is sealed and whole in a store, rebuilt whenever that has changed.
 
 It is built under a temporary name and renamed, so that readers in other processes see the old one or the new one, whole. Readers
 attach it to a connection of their own: a second `duckdb.connect` of the same path in one process would get the file that the
 first one opened, even after a rebuild.
+
+It keeps the digest of every file that it was made from, with the file's size, times and inode: a reader compares those, and a
+rebuild reads only the files where they differ.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from evalnoise.store.digests import SEEN_SCHEMA, Digests, Seen, seen_of, unchanged
 from evalnoise.store.files import TEMPORARY, remove_stale, writing
 from evalnoise.store.snapshot import Entry, fingerprint, snapshot
 from evalnoise.store.store import Store
@@ -26,17 +30,20 @@ from schemas.views import INTEGER_KEYS, load_views, reader_columns, sql_type
 
 CATALOG_FILE = "evalnoise.duckdb"
 _NAME = "evalnoise"
-_FORMAT = 1
+_FORMAT = 2
 """Raised when the catalog is laid out otherwise, so that an older file is rebuilt."""
 _ATTEMPTS = 5
 _PROBE = """
 SELECT version, (SELECT count(DISTINCT p) FROM protocols AS p), (SELECT count(DISTINCT f) FROM partitions AS f) FROM catalog_info
 """
 """Reads every block of the catalog's own tables, because DuckDB finds a damaged block only when it reads it."""
+_FILES = f"SELECT {', '.join(SEEN_SCHEMA.names)} FROM catalog_files"  # noqa: S608 - names of our own
 
 
 def connect(store: str | Path) -> duckdb.DuckDBPyConnection:
     """A connection that reads every view of a store; the catalog is rebuilt first if it is missing, damaged or out of date.
+
+    It is out of date when a manifest has moved on, or a file that it was made from looks otherwise than it did.
 
     Several processes may connect while a run writes. Each connection sees the store as it was when it connected.
 
@@ -72,7 +79,8 @@ def connect(store: str | Path) -> duckdb.DuckDBPyConnection:
 def build_catalog(root: Path) -> Path:
     """Build the catalog of a store and put it in the place of the old one.
 
-    A protocol that is damaged is listed in `protocols` with its problem, and does not hide the others.
+    Sealed files are checked against their digests; those that have not changed since the last catalog are not read again. A
+    protocol that is damaged is listed in `protocols` with its problem, and does not hide the others.
 
     Raises:
         StoreError: The folder is no store, or the catalog cannot be written.
@@ -123,7 +131,34 @@ def _version(root: Path) -> str:
 
 
 def _open(root: Path, versions: set[str]) -> duckdb.DuckDBPyConnection | None:
-    """The catalog, attached read-only; None unless it is whole and of one of the versions."""
+    """The catalog, attached read-only; None unless it is whole, of one of the versions, and its files look as they did."""
+    connection = _attached(root)
+    if connection is None:
+        return None
+    try:
+        found = connection.execute(_PROBE).fetchall()
+        if found and found[0][0] in versions and unchanged(root, seen_of(connection.execute(_FILES).fetchall())):
+            return connection
+    except duckdb.Error:
+        pass
+    connection.close()
+    return None
+
+
+def _remembered(root: Path) -> dict[str, Seen]:
+    """What the catalog keeps of its files, even if it is out of date; nothing if it cannot be read."""
+    connection = _attached(root)
+    if connection is None:
+        return {}
+    with closing(connection):
+        try:
+            return seen_of(connection.execute(_FILES).fetchall())
+        except duckdb.Error:
+            return {}
+
+
+def _attached(root: Path) -> duckdb.DuckDBPyConnection | None:
+    """A connection with the catalog attached read-only, if that is there and a database."""
     path = root / CATALOG_FILE
     if not path.is_file():
         return None
@@ -132,13 +167,10 @@ def _open(root: Path, versions: set[str]) -> duckdb.DuckDBPyConnection | None:
         _settings(connection)
         connection.execute(f"ATTACH {_literal(path)} AS {_NAME} (READ_ONLY)")
         connection.execute(f"USE {_NAME}")
-        found = connection.execute(_PROBE).fetchall()
     except duckdb.Error:
-        found = []
-    if found and found[0][0] in versions:
-        return connection
-    connection.close()
-    return None
+        connection.close()
+        return None
+    return connection
 
 
 def _settings(connection: duckdb.DuckDBPyConnection) -> None:
@@ -150,12 +182,15 @@ def _settings(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _define(connection: duckdb.DuckDBPyConnection, root: Path, version: str) -> None:
     """Make every table and view in an empty database."""
-    entries = snapshot(root, verify=False)
+    known = _remembered(root)
+    digests = Digests(root, known)
+    entries = snapshot(root, digests)
     try:
         _create(connection, _table_views(root, entries))
     except duckdb.Error:
-        # A file that cannot even be opened: find it by its digest, and go on without it.
-        entries = snapshot(root, verify=True)
+        # A file that a run has just replaced or moved to quarantine: look again.
+        digests = Digests(root, known)
+        entries = snapshot(root, digests)
         try:
             _create(connection, _table_views(root, entries))
         except duckdb.Error as error:
@@ -164,6 +199,9 @@ def _define(connection: duckdb.DuckDBPyConnection, root: Path, version: str) -> 
     for view in load_views():
         connection.execute(view.sql)
     _fill(connection, entries)
+    connection.register("new_files", digests.table())
+    connection.execute("CREATE TABLE catalog_files AS SELECT * FROM new_files")
+    connection.unregister("new_files")
     connection.execute("CREATE TABLE catalog_info (version VARCHAR, root VARCHAR)")
     connection.execute("INSERT INTO catalog_info VALUES (?, ?)", [version, str(root)])
 

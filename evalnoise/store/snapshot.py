@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evalnoise.store.digests import Digests
 from evalnoise.store.files import reading
 from evalnoise.store.manifest import Manifest, SealedFile
 from evalnoise.store.store import SHORT, load_protocol
@@ -26,7 +26,7 @@ class Entry:
     """The manifest's first line; empty if the manifest cannot be read."""
     protocol: Protocol | None
     files: tuple[SealedFile, ...]
-    """Sealed files that are there."""
+    """Sealed files that are there with the bytes that were sealed."""
     n_planned: int
     n_shards: int
     complete: bool
@@ -82,18 +82,13 @@ def fingerprint(root: Path) -> str:
     return "\n".join(found)
 
 
-def snapshot(root: Path, *, verify: bool) -> list[Entry]:
-    """Every protocol of a store, by study and time of freeze.
-
-    Args:
-        root: The store's folder.
-        verify: Whether to check every sealed file's digest, not just its size.
-    """
-    entries = [entry for path in sorted(root.glob("studies/*/*/manifest.jsonl")) if (entry := _entry(root, path, verify=verify))]
+def snapshot(root: Path, digests: Digests) -> list[Entry]:
+    """Every protocol of a store, by study and time of freeze; every sealed file is checked against its digest."""
+    entries = [entry for path in sorted(root.glob("studies/*/*/manifest.jsonl")) if (entry := _entry(root, path, digests))]
     return sorted(entries, key=lambda entry: (entry.study, str(entry.frozen.get("frozen_at")), entry.digest))
 
 
-def _entry(root: Path, path: Path, *, verify: bool) -> Entry | None:
+def _entry(root: Path, path: Path, digests: Digests) -> Entry | None:
     folder = path.parent
     manifest = Manifest(path)
     try:
@@ -104,13 +99,15 @@ def _entry(root: Path, path: Path, *, verify: bool) -> Entry | None:
     if frozen is None:
         return None
     protocol, problem = None, ""
+    frozen_file = root / "protocols" / f"{frozen['protocol']}.json"
+    digests.note(frozen_file)
     try:
-        protocol = load_protocol(root / "protocols" / f"{frozen['protocol']}.json")
+        protocol = load_protocol(frozen_file)
     except StoreError as error:
         problem = str(error)
     files = []
     for file in sorted((file for shard in live.values() for file in shard), key=lambda file: file.path):
-        damage = _damage(folder / file.path, file, verify=verify)
+        damage = _damage(folder / file.path, file, digests)
         if damage:
             problem = problem or damage
         else:
@@ -121,10 +118,9 @@ def _entry(root: Path, path: Path, *, verify: bool) -> Entry | None:
     )
 
 
-def _damage(path: Path, file: SealedFile, *, verify: bool) -> str:
+def _damage(path: Path, file: SealedFile, digests: Digests) -> str:
     try:
-        size = path.stat().st_size
-        whole = size == file.bytes and (not verify or hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256)
+        whole = digests.sha256(path) == file.sha256
     except OSError:
         return f"{path} is missing or cannot be read. Run the study again with the same command: the shard is redone."
     return "" if whole else f"{path} is damaged. Run the study again with the same command: the shard is redone."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -88,7 +89,7 @@ def test_the_newest_commit_is_seen_and_no_file_that_is_not_sealed(store, study, 
     assert query(store, "select sum(score), count(*) from outcomes") == [(2.0, 4)]
 
 
-def test_it_is_rebuilt_only_when_a_manifest_has_moved_on(store, study, outcome_rows):
+def test_it_is_rebuilt_when_a_manifest_has_moved_on_and_not_otherwise(store, study, outcome_rows):
     commit(study, outcome_rows)
     assert query(store, "select count(*) from outcomes") == [(4,)]
     first = inode(store)
@@ -197,6 +198,89 @@ def test_a_damaged_protocol_is_named_and_does_not_hide_the_others(store, study, 
         ("demo", 1, 4),
         ("other", 0, 4),
     ]
+
+
+def alter(path: Path) -> None:
+    """Other bytes, the same size, still a Parquet file, written in place with the times set back."""
+    facts, data = path.stat(), path.read_bytes()
+    changed = data.replace(b"parquet-cpp", b"parquet-cqp")
+    assert len(changed) == len(data)
+    assert changed != data
+    time.sleep(0.02)  # longer than the tick of the file system's clock
+    path.write_bytes(changed)
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+
+@pytest.mark.parametrize("built", [False, True])
+def test_a_file_altered_at_its_size_is_seen_by_the_next_connection(store, study, outcome_rows, built):
+    commit(study, outcome_rows)
+    commit(study, outcome_rows, replicate=1)
+    path = study.path / study.files(OUTCOMES)[0].path
+    data = path.read_bytes()
+    if built:
+        assert query(store, "select count(*) from outcomes") == [(8,)]
+    alter(path)
+    ((status, problem),) = query(store, "select status, problem from protocols")
+    assert status == "damaged"
+    assert str(problem).startswith(f"{path} is damaged. Run the study again")
+    assert query(store, "select replicate, count(*) from outcomes group by all") == [(1, 4)]
+    damaged = inode(store)
+    assert query(store, "select count(*) from partitions") == [(1,)]
+    assert inode(store) == damaged
+    path.write_bytes(data)
+    assert query(store, "select status, problem from protocols") == [("partial", "")]
+    assert query(store, "select count(*) from outcomes") == [(8,)]
+
+
+def test_a_file_that_goes_and_comes_back_is_seen(store, study, outcome_rows, tmp_path):
+    commit(study, outcome_rows)
+    path = study.path / study.files(OUTCOMES)[0].path
+    assert query(store, "select status from protocols") == [("partial",)]
+    path.rename(tmp_path / "aside")
+    assert query(store, "select status from protocols") == [("damaged",)]
+    (tmp_path / "aside").rename(path)
+    assert query(store, "select status from protocols") == [("partial",)]
+
+
+def test_an_altered_protocol_is_seen_by_the_next_connection(store, study):
+    assert query(store, "select status from protocols") == [("partial",)]
+    path = store.root / "protocols" / f"{study.protocol}.json"
+    path.write_bytes(path.read_bytes().replace(b"starter", b"stertor"))
+    assert query(store, "select status, benchmark from protocols") == [("damaged", None)]
+
+
+def test_a_rebuild_reads_only_what_has_changed(store, study, outcome_rows, monkeypatch):
+    real, read = hashlib.file_digest, []
+
+    def counted(file, name):
+        read.append(Path(file.name).parent.name)
+        return real(file, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", counted)
+    for replicate in range(3):
+        commit(study, outcome_rows, replicate=replicate)
+    build_catalog(store.root)
+    assert sorted(read) == ["replicate=0", "replicate=1", "replicate=2"]
+    build_catalog(store.root)
+    assert len(read) == 3
+    commit(study, outcome_rows, replicate=3)
+    alter(study.path / study.files(OUTCOMES, replicate=1)[0].path)
+    query(store, "from outcomes")
+    assert sorted(read[3:]) == ["replicate=1", "replicate=3"]
+    (store.root / CATALOG_FILE).write_bytes(b"damaged")
+    query(store, "from outcomes")
+    assert sorted(read[5:]) == ["replicate=0", "replicate=1", "replicate=2", "replicate=3"]
+
+
+def test_a_thousand_files_are_connected_to_at_once(store, study, outcome_rows, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    row = outcome_rows(study, "p", IDS)
+    keys = [{"stack": "s", "condition": "c", "replicate": replicate} for replicate in range(1000)]
+    study.commit("all", [PartitionWrite(OUTCOMES, key, row, "a") for key in keys])
+    build_catalog(store.root)
+    begun = time.monotonic()
+    connect(store.root).close()
+    assert time.monotonic() - begun < 0.5  # about 0.04 s on two cores
 
 
 def test_a_damaged_manifest_is_named_and_does_not_hide_the_others(store, study, outcome_rows, make_protocol):
