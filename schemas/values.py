@@ -23,7 +23,12 @@ from typing import Any
 MAX_BYTES = 65_536
 MAX_DEPTH = 64
 MAX_NODES = 100_000
+MAX_DECIMAL_TEXT = 2_000
+MAX_DECIMAL_EXPONENT = 10**6
 _PLAIN_INT = 2**53
+_HEX_INT = re.compile(r"-?0x[0-9a-f]+", re.ASCII)
+_HEX_BYTES = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII)
+_DECIMAL = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?(?:E[+-][0-9]+)?|Infinity|s?NaN[0-9]*)", re.ASCII)
 _NOT_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[^\[\]{}"]+', re.DOTALL)
 
 
@@ -100,8 +105,16 @@ _PACKERS: dict[type, tuple[str, Callable[[Any, _Pack], object]]] = {
     complex: ("c", lambda value, pack: [pack(value.real), pack(value.imag)]),
     range: ("r", lambda value, pack: [pack(value.start), pack(value.stop), pack(value.step)]),
     Fraction: ("q", lambda value, pack: [pack(value.numerator), pack(value.denominator)]),
-    Decimal: ("D", lambda value, _: str(value)),
+    Decimal: ("D", lambda value, _: _decimal_text(value)),
 }
+
+
+def _decimal_text(value: Decimal) -> str:
+    """A short text can stand for a number that no memory holds, so an exponent is bounded as a length is."""
+    text = str(value)
+    if len(text) > MAX_DECIMAL_TEXT or (value.is_finite() and abs(value.adjusted()) > MAX_DECIMAL_EXPONENT):
+        raise UnencodableError(f"a Decimal of over {MAX_DECIMAL_TEXT} digits, or with an exponent over {MAX_DECIMAL_EXPONENT}")
+    return text
 
 
 def decode(text: str, *, max_bytes: int = MAX_BYTES) -> object:
@@ -111,7 +124,7 @@ def decode(text: str, *, max_bytes: int = MAX_BYTES) -> object:
     if _depth(text) > 3 * MAX_DEPTH + 3:
         raise UnencodableError("nested too deeply")
     try:
-        tree = json.loads(text, parse_constant=_refuse_constant)
+        tree = json.loads(text, parse_constant=_refuse_constant, parse_int=_plain_int, parse_float=_finite_float)
         return _unpack(tree, [MAX_NODES])
     except (ValueError, TypeError, RecursionError, KeyError, ArithmeticError) as error:
         raise UnencodableError(f"not a wire value: {type(error).__name__}: {error}"[:200]) from None
@@ -136,6 +149,19 @@ def _refuse_constant(name: str) -> object:
     raise ValueError(f"bare {name}")
 
 
+def _plain_int(text: str) -> int:
+    if len(text) > 17 or abs(value := int(text)) > _PLAIN_INT:
+        raise ValueError("an integer that should be in hex")
+    return value
+
+
+def _finite_float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a float that should go by its name")
+    return value
+
+
 def _unpack(node: object, budget: list[int]) -> object:
     budget[0] -= 1
     if budget[0] < 0:
@@ -158,8 +184,9 @@ def _unpack_tag(tag: str, body: object, budget: list[int]) -> object:
     if not isinstance(body, list):
         raise UnencodableError(f"tag {tag} wants a list")
     if tag in _FROM_PAIRS:
-        pairs = [(_unpack(key, budget), _unpack(value, budget)) for key, value in body]
-        return _FROM_PAIRS[tag](pairs)
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in body):
+            raise UnencodableError(f"tag {tag} wants pairs")
+        return _FROM_PAIRS[tag]([(_unpack(key, budget), _unpack(value, budget)) for key, value in body])
     if tag in _FROM_ITEMS:
         return _FROM_ITEMS[tag]([_unpack(item, budget) for item in body])
     raise UnencodableError(f"unknown tag {tag[:20]!r}")
@@ -171,12 +198,40 @@ def _float_by_name(text: str) -> float:
     return float(text)
 
 
+def _matched(pattern: re.Pattern[str], text: str) -> str:
+    if pattern.fullmatch(text) is None:
+        raise UnencodableError("a text that its tag does not allow")
+    return text
+
+
+def _decimal(text: str) -> Decimal:
+    if len(text) > MAX_DECIMAL_TEXT:
+        raise UnencodableError("a Decimal that is too long")
+    value = Decimal(_matched(_DECIMAL, text))
+    _decimal_text(value)
+    return value
+
+
+def _of_type(kind: type, count: int, parts: list[Any]) -> list[Any]:
+    """The parts, if they are so many of exactly that type: constructors take texts too, and compute with them."""
+    if len(parts) != count or any(type(part) is not kind for part in parts):
+        raise UnencodableError(f"other than {count} of type {kind.__name__}")
+    return parts
+
+
+def _fraction(parts: list[Any]) -> Fraction:
+    numerator, denominator = _of_type(int, 2, parts)
+    if denominator <= 0:
+        raise UnencodableError("a denominator that is not positive")
+    return Fraction(numerator, denominator)
+
+
 _FROM_TEXT: dict[str, Callable[[str], object]] = {
-    "i": lambda text: int(text, 16),
+    "i": lambda text: int(_matched(_HEX_INT, text), 16),
     "f": _float_by_name,
-    "b": bytes.fromhex,
-    "B": bytearray.fromhex,
-    "D": Decimal,
+    "b": lambda text: bytes.fromhex(_matched(_HEX_BYTES, text)),
+    "B": lambda text: bytearray.fromhex(_matched(_HEX_BYTES, text)),
+    "D": _decimal,
 }
 _FROM_PAIRS: dict[str, Callable[[list[tuple[Any, Any]]], object]] = {
     "d": dict,
@@ -188,7 +243,7 @@ _FROM_ITEMS: dict[str, Callable[[list[Any]], object]] = {
     "s": set,
     "z": frozenset,
     "Q": deque,
-    "c": lambda parts: complex(*map(float, parts)),
-    "r": lambda parts: range(*parts),
-    "q": lambda parts: Fraction(*parts),
+    "c": lambda parts: complex(*_of_type(float, 2, parts)),
+    "r": lambda parts: range(*_of_type(int, 3, parts)),
+    "q": _fraction,
 }

@@ -9,8 +9,8 @@ from typing import Final
 
 REQUEST_NORMALISER: Final = 1
 EXTRACTOR: Final = 1
-CHECKER: Final = 1
-SUPERVISOR: Final = 2
+CHECKER: Final = 2
+SUPERVISOR: Final = 3
 ORACLE: Final = 1
 
 

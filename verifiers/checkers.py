@@ -14,7 +14,8 @@ from verifiers.jobs import Ended, Job, Judgement, Line, Run
 DETAIL = 300
 _FACTS = 8_192
 _LINES = 10**9
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
+_ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-fA-F]{6,}")
+"""As the default `repr` writes it; other numbers in hex are values."""
 
 
 class Checker(Protocol):
@@ -47,11 +48,12 @@ def stopped(run: Run) -> Judgement | None:
         if run.status == signal.SIGXCPU and run.cpu_seconds > run.cpu_limit_seconds:
             return Judgement(Reason.CPU_LIMIT)
         return Judgement(Reason.SIGNAL, _signal_name(run.status))
+    if run.ended is Ended.OVERFLOW:
+        return Judgement(Reason.OUTPUT_LIMIT, f"more than {len(run.body)} bytes written in all")
     reasons = {
         Ended.CPU: Reason.CPU_LIMIT,
         Ended.WALL: Reason.WALL_LIMIT,
         Ended.IDLE: Reason.IDLE,
-        Ended.OVERFLOW: Reason.OUTPUT_LIMIT,
     }
     return Judgement(reasons[run.ended]) if run.ended in reasons else None
 
@@ -92,7 +94,7 @@ def _described(letter: str, body: str, place: str) -> Judgement:
         if isinstance(name, str) and isinstance(message, str) and isinstance(line, int):
             reason = Reason.SYNTAX_ERROR if letter == Line.SYNTAX else Reason.OOM if name == "MemoryError" else Reason.EXCEPTION
             where = f" (line {line})" if 0 < line < _LINES else ""
-            return Judgement(reason, tidy(f"{place}{name}: {message}{where}"))
+            return Judgement(reason, tidy(f"{place}{name}: {_ADDRESS.sub('0x…', message)}{where}"))
     return Judgement(Reason.PROTOCOL_ERROR, f"{place}a malformed line")
 
 
@@ -115,8 +117,8 @@ def _facts(body: str) -> object:
 
 
 def tidy(text: str) -> str:
-    """A detail that is the same in every run: no addresses, no surrogates, cut."""
-    return cut(_ADDRESS.sub("0x…", text), DETAIL)
+    """A detail without surrogates and control characters, cut."""
+    return cut(text, DETAIL)
 
 
 def _signal_name(number: int) -> str:

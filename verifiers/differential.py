@@ -8,7 +8,7 @@ from schemas.records import Reason, Reference, Task
 from schemas.values import TooLargeError, UnencodableError, decode
 from verifiers.checkers import exception_name, failure, incomplete, stopped, tidy
 from verifiers.compare import same, show
-from verifiers.jobs import OUTPUT_BYTES, Job, Judgement, Limits, Line, Mode, Run
+from verifiers.jobs import MOST_BYTES, OUTPUT_BYTES, Job, Judgement, Limits, Line, Mode, Run
 
 _RAISES = '{"!":'
 
@@ -74,7 +74,7 @@ def _job(task: Task, program: str, inputs: tuple[str, ...], cpu_seconds: float, 
     return Job(
         mode=Mode.CALLS,
         source=program,
-        limits=Limits(cpu_seconds, total_bytes=(len(inputs) + 1) * (OUTPUT_BYTES + 16)),
+        limits=Limits(cpu_seconds, total_bytes=min((len(inputs) + 1) * (OUTPUT_BYTES + 16), MOST_BYTES)),
         entry_point=task.entry_point,
         inputs=inputs,
         preamble=task.code,

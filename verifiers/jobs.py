@@ -7,12 +7,14 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from schemas.records import Reason
+from verifiers.supervisor.wires import Header
 
 OUTPUT_BYTES = 65_536
 TOTAL_BYTES = 16 * 2**20
+MOST_BYTES = 32 * 2**20
+"""No job may return more, however many inputs it has."""
 
 
 class Mode(StrEnum):
@@ -21,7 +23,7 @@ class Mode(StrEnum):
     CALLS = "calls"
     """Run a program, then call its entry point on each input."""
     EXPRESSION = "expression"
-    """Run a program, then evaluate one expression."""
+    """Evaluate one expression that writes a value out."""
     PUBLISHED = "published"
     """Run a program and CRUXEval's assert statement, twice."""
 
@@ -82,18 +84,6 @@ class Limits:
         """A job that used no CPU for so long is stopped."""
         return min(max(self.cpu_seconds, 3.0), 10.0)
 
-    def frame(self) -> dict[str, Any]:
-        """The limits as the supervisor reads them."""
-        return {
-            "cpu": 2 * self.cpu_seconds,
-            "cpu_backstop": math.ceil(3 * self.cpu_seconds),
-            "wall": self.wall_seconds,
-            "idle": self.idle_seconds,
-            "output": self.output_bytes,
-            "total": self.total_bytes,
-            "memory": self.memory_bytes,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -101,10 +91,10 @@ class Job:
 
     mode: Mode
     source: str
-    """Mode ``calls``: the candidate's whole program; otherwise the task's code."""
+    """Mode ``calls``: the candidate's whole program; mode ``published``: the task's code."""
     limits: Limits
     entry_point: str = ""
-    """Mode ``calls``: the function to call. Mode ``expression``: a name that the expression cannot use, or empty."""
+    """Mode ``calls``: the function to call."""
     inputs: tuple[str, ...] = ()
     """Mode ``calls``: wire-encoded lists of positional arguments."""
     answer: str = ""
@@ -114,8 +104,21 @@ class Job:
     stop_at_exception: bool = True
     """Mode ``calls``: the first exception ends the job; false where the reference raises too."""
 
-    def frame(self) -> bytes:
-        """The job as the supervisor reads it."""
+    def header(self, length: int) -> Header:
+        """What the supervisor may know of it, given the length of the body."""
+        limits = self.limits
+        return Header(
+            length=length,
+            cpu=2 * limits.cpu_seconds,
+            backstop=math.ceil(3 * limits.cpu_seconds),
+            wall=limits.wall_seconds,
+            idle=limits.idle_seconds,
+            total=limits.total_bytes,
+            memory=limits.memory_bytes,
+        )
+
+    def body(self) -> bytes:
+        """What the candidate's process reads."""
         body = {
             "mode": self.mode.value,
             "source": self.source,
@@ -124,7 +127,7 @@ class Job:
             "answer": self.answer,
             "preamble": self.preamble,
             "stop": self.stop_at_exception,
-            "limits": self.limits.frame(),
+            "output": self.limits.output_bytes,
         }
         return json.dumps(body).encode("ascii")
 

@@ -15,7 +15,7 @@ _PUBLISHED_SECONDS = 3.0
 
 
 class Expression:
-    """The answer is one expression, evaluated where the task's function is out of reach, of the expected type and value."""
+    """The answer is one expression that writes out a value of the expected type and value; the task's code is not there."""
 
     cpu_seconds: float | None = None
     mode: Mode = Mode.EXPRESSION
@@ -82,8 +82,8 @@ _ENDINGS = frozenset({Line.OK, Line.EXCEPTION, Line.EXIT})
 
 
 def _job(mode: Mode, task: Task, answer: str, cpu_seconds: float) -> Job:
-    limits = Limits(cpu_seconds, total_bytes=_TOTAL_BYTES)
-    return Job(mode, task.code, limits, entry_point=task.entry_point, answer=answer)
+    code = task.code if mode is Mode.PUBLISHED else ""
+    return Job(mode, code, Limits(cpu_seconds, total_bytes=_TOTAL_BYTES), answer=answer)
 
 
 def _one_value(run: Run, judge: Callable[[str], Judgement]) -> Judgement:

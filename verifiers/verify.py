@@ -106,7 +106,12 @@ class Verifier:
 
     def check(self, task: Task, reference: Reference, candidate: str) -> Future[Check]:
         """Verify one candidate against the reference."""
-        return self._pool.submit(lambda lane: self._check(lane, task, reference, candidate, self._limit(reference)))
+
+        def work(lane: Lane) -> Check:
+            lane.separate(canonicals=False)
+            return self._check(lane, task, reference, candidate, self._limit(reference))
+
+        return self._pool.submit(work)
 
     def close(self) -> None:
         """Stop, and remove every sandbox."""
@@ -122,6 +127,7 @@ class Verifier:
         return max(self._checker.cpu_seconds or self._spec.cpu_seconds, _LIMIT_FACTOR * reference.cpu_seconds)
 
     def _reference(self, lane: Lane, task: Task, mutants: Iterable[str]) -> Reference:
+        lane.separate(canonicals=True)
         used = tuple(range(min(len(task.inputs), self._spec.inputs_cap)))
         inputs = tuple(task.inputs[index] for index in used)
         job = self._checker.reference_job(task, inputs, _CANONICAL_FACTOR * self._spec.cpu_seconds)

@@ -10,11 +10,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from schemas.values import MAX_BYTES, MAX_DEPTH, TooLargeError, UnencodableError, decode, encode
-from verifiers.compare import same
+from verifiers.compare import equal, same, show
 
 scalars = (
     st.none()
@@ -105,13 +105,82 @@ def test_size_is_bounded_both_ways() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "NaN", "Infinity", "{}", '{"t":1}', '{"i":5}', '{"i":"x"}', '{"f":"1.5"}', '{"x":[]}', '{"t":[],"s":[]}', '{"d":[[1]]}',
-        '{"s":[[1]]}', '{"D":"x"}', '{"q":[1,0]}', '{"c":["a",1]}', '{"b":"0"}', '{"r":[0,1,0]}', '{"C":[[[],1]]}',
+        "", "NaN", "Infinity", "{}", '{"t":1}', '{"i":5}', '{"i":"x"}', '{"f":"1.5"}', '{"x":[]}', '{"t":[],"s":[]}',
+        '{"d":[[1]]}', '{"q":["1e999999999"]}', '{"q":[{"D":"1E+99999999"}]}', '{"q":["1/3"]}', '{"q":[1.5,2]}', '{"q":[1]}',
+        '{"q":[1,true]}', '{"q":[1,-2]}', '{"q":[{"q":[1,2]},3]}', '{"c":["1",2.0]}', '{"c":[1,2]}', '{"c":[1.0,2.0,3.0]}',
+        '{"c":[{"D":"1E+99"},2.0]}', '{"c":[true,1.0]}', '{"r":[1]}', '{"r":[]}', '{"r":[0,true,1]}', '{"r":[0,1.0,1]}',
+        '{"i":"1_0"}', '{"i":" 0x1"}', '{"i":"ff"}', '{"i":"-0x"}', '{"i":"0xG"}', '{"b":"0 0"}', '{"b":"AB"}', '{"B":"+1"}',
+        '{"D":" 1"}', '{"D":"1_0"}', '{"D":"\u0661"}', '{"D":"1E+1000001"}', '{"D":"1E-1000001"}',
+        '{"D":"1E+999999999999999999"}', '{"D":"0E+999999999"}', '{"D":"' + "1" * 5000 + '"}', '{"f":"Infinity"}', '{"f":"1e9"}',
+        "1e999", "-1e999", "9" * 17, "-" + "9" * 17, "9" * 5000, '{"d":["ab"]}', '{"d":[[1,2,3]]}', '{"d":[{"t":[1,2]}]}',
+        '{"C":["ab"]}', '{"O":["ab"]}', '{"s":[{"D":"sNaN"}]}', '{"s":[[1]]}', '{"D":"x"}', '{"q":[1,0]}', '{"c":["a",1]}',
+        '{"b":"0"}', '{"r":[0,1,0]}', '{"C":[[[],1]]}',
     ],
 )  # fmt: skip
 def test_texts_that_encode_never_writes(text: str) -> None:
     with pytest.raises(UnencodableError):
         decode(text)
+
+
+@pytest.mark.parametrize("value", [Decimal("1E+1000001"), Decimal("-1E-2000000"), Decimal("0E+1000001"), Decimal("1" * 3000)])
+def test_decimals_that_could_not_come_back_are_refused(value: Decimal) -> None:
+    with pytest.raises(UnencodableError, match="Decimal"):
+        encode([value])
+
+
+TAGS = "iftszdbBcrDqCOQ"
+HUGE = '{"i":"0x' + "f" * 3000 + '"}'
+NUMBERS = ["0", "1", "-1", "1.5", "1e308", "1e999", "9" * 40, "true", "null", '""', '"1e999999999"', '"-0x1"', '"nan"']
+DECIMALS = ['"1E+999999"', '"1E+999999999"', '"-1E-999999999999999999"', '"sNaN"', '"Infinity"', '"' + "9" * 900 + '"']
+BOMBS = [HUGE, f'{{"q":[{HUGE},3]}}', '{"D":"1E+1000000"}', '{"D":"9E-1000000"}', f'{{"r":[0,{HUGE},1]}}']
+hostile = st.recursive(
+    st.sampled_from([*NUMBERS, *DECIMALS, *BOMBS]),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: f"[{','.join(items)}]")
+        | st.tuples(st.sampled_from(TAGS), st.lists(inner, max_size=3)).map(lambda pair: f'{{"{pair[0]}":[{",".join(pair[1])}]}}')
+        | st.tuples(st.sampled_from(TAGS), inner).map(lambda pair: f'{{"{pair[0]}":{pair[1]}}}')
+        | st.tuples(st.sampled_from("dCO"), inner, inner).map(lambda three: f'{{"{three[0]}":[[{three[1]},{three[2]}]]}}')
+    ),
+    max_leaves=8,
+)
+
+
+def digits(value: object) -> int:
+    """Digits of the largest number in a value, in hex."""
+    if isinstance(value, int):
+        return value.bit_length() // 4
+    if isinstance(value, Fraction):
+        return max(digits(value.numerator), digits(value.denominator))
+    if isinstance(value, Decimal):
+        return len(value.as_tuple().digits)
+    if isinstance(value, dict):
+        return max((digits(each) for pair in value.items() for each in pair), default=0)
+    if isinstance(value, list | tuple | set | frozenset | deque):
+        return max(map(digits, value), default=0)
+    return 0
+
+
+@settings(max_examples=400)
+@given(hostile, hostile)
+@example('{"q":["1e999999999"]}', "1")
+@example('{"D":"1E+1000000"}', '{"q":[1,3]}')
+@example('{"D":"1E-1000000"}', "1.5")
+def test_no_number_is_larger_than_its_text(first: str, second: str) -> None:
+    """Nothing in a decoded value, nor in what is made of it, outgrows the text that it came from."""
+    decoded = []
+    for text in (first, second):
+        assert len(show(text)) <= 120
+        try:
+            value = decode(text)
+        except (UnencodableError, TooLargeError):
+            continue
+        assert digits(value) <= len(text)
+        assert len(encode(value)) <= 6 * len(text) + 40
+        decoded.append(value)
+    for value in decoded:
+        for other in decoded:
+            same(value, other, 1e-6)
+            equal(value, other)
 
 
 def test_sets_are_written_in_one_order() -> None:

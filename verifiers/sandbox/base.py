@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from verifiers.jobs import Ended, Job, Run
+from verifiers.supervisor.wires import FRAME_BYTES, PIECE_BYTES, frame_head
 
-_MAX_FRAME = 64 * 2**20
+_MAX_FACTS = 2**16
 GRACE_SECONDS = 30.0
 """Beyond a job's wall limit: for killing, wiping and the way back."""
+_LAST_WORDS_SECONDS = 2.0
 
 
 class SandboxError(Exception):
@@ -60,7 +61,8 @@ class Conversation:
 
     def greet(self, seconds: float) -> str:
         """Wait until the supervisor is ready; the version of its Python."""
-        header, _ = self._frame(time.monotonic() + seconds)
+        letter, payload = self._frame(time.monotonic() + seconds)
+        header = self._facts(payload) if letter == b"h" else {}
         if header.get("ready") is not True:
             raise SandboxError("the supervisor did not greet", container=self._name)
         return str(header.get("python"))
@@ -68,28 +70,45 @@ class Conversation:
     def run(self, job: Job) -> Run:
         """Send a job, wait for its end."""
         deadline = time.monotonic() + job.limits.wall_seconds + GRACE_SECONDS
-        frame = job.frame()
-        self._channel.send(struct.pack(">I", len(frame)) + frame, deadline)
-        header, body = self._frame(deadline)
-        if not body.startswith(b"+\n"):
-            detail = body[1:200].decode("ascii", "replace").strip() or "the candidate's process did not start"
-            raise SandboxError(detail, container=self._name)
+        body = job.body()
+        self._send(job.header(len(body)).pack() + body, deadline)
+        output = bytearray()
+        while True:
+            letter, payload = self._frame(deadline)
+            if letter == b"h":
+                break
+            output += payload
+            if len(output) > job.limits.total_bytes + 1:  # the supervisor stops at one byte too many
+                raise SandboxError("the supervisor passed on more than it may", container=self._name)
         try:
-            return _run(header, body[2:], job, self._name)
+            return _run(self._facts(payload), bytes(output[: job.limits.total_bytes]), job, self._name)
         except (KeyError, ValueError, TypeError) as error:
             raise SandboxError(f"the supervisor sent an incomplete header: {error}", container=self._name) from None
 
-    def _frame(self, deadline: float) -> tuple[dict[str, Any], bytes]:
-        size, header_size = struct.unpack(">II", self._take(8, deadline))
-        if not 4 + header_size <= size <= _MAX_FRAME:
-            raise SandboxError("the supervisor sent a malformed frame", container=self._name)
+    def _send(self, data: bytes, deadline: float) -> None:
+        """Send a job. A supervisor that ends meanwhile may have said why, and that is worth more than that it is gone."""
         try:
-            header: dict[str, Any] = json.loads(self._take(header_size, deadline))
+            self._channel.send(data, deadline)
+        except SandboxError:
+            letter, payload = self._frame(time.monotonic() + _LAST_WORDS_SECONDS)
+            if letter == b"h":
+                self._facts(payload)
+            raise
+
+    def _frame(self, deadline: float) -> tuple[bytes, bytes]:
+        letter, size = frame_head(self._take(FRAME_BYTES, deadline))
+        if size > {b"h": _MAX_FACTS, b"o": PIECE_BYTES}.get(letter, -1):
+            raise SandboxError("the supervisor sent a malformed frame", container=self._name)
+        return letter, self._take(size, deadline)
+
+    def _facts(self, payload: bytes) -> dict[str, Any]:
+        try:
+            header: dict[str, Any] = json.loads(payload)
         except ValueError:
             raise SandboxError("the supervisor sent a malformed header", container=self._name) from None
         if "fault" in header:
             raise SandboxError(f"the supervisor failed: {header['fault']}", container=self._name)
-        return header, self._take(size - 4 - header_size, deadline)
+        return header
 
     def _take(self, size: int, deadline: float) -> bytes:
         while len(self._buffer) < size:

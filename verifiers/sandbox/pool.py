@@ -85,6 +85,13 @@ class Lane:
         self._sandbox: Sandbox | None = None
         self._jobs = 0
         self._patient = True
+        self._knows_canonicals = False
+
+    def separate(self, *, canonicals: bool) -> None:
+        """Say before the work whether its jobs run canonical solutions: where they ran, no candidate will."""
+        if self._knows_canonicals and not canonicals:
+            self.discard()
+        self._knows_canonicals = canonicals
 
     def run(self, job: Job) -> tuple[Run, tuple[Fault, ...]]:
         """Run a job, again in a new sandbox if one fails; the failures come with it.

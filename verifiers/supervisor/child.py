@@ -6,7 +6,6 @@ compares them elsewhere. Each line is a letter and a text in ASCII; `verifiers.j
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import random
@@ -16,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from schemas.values import TooLargeError, UnencodableError, decode, encode
+from verifiers.supervisor.answers import CONSTRUCTORS, compile_answer
 
 _FILE = "<candidate>"
 _MESSAGE = 200
@@ -81,7 +81,7 @@ def run(job: Mapping[str, Any], pipe: int) -> None:
     for name in [name for name in sys.modules if name.split(".", 1)[0] in {"schemas", "verifiers"}]:
         del sys.modules[name]  # the candidate's imports should find what a plain Python has
     random.seed(0)
-    report = _Report(pipe, job["limits"]["output"])
+    report = _Report(pipe, job["output"])
     _MODES[job["mode"]](job, report)
     report.line(".")
 
@@ -133,18 +133,12 @@ def _calls(job: Mapping[str, Any], report: _Report) -> None:
 
 def _expression(job: Mapping[str, Any], report: _Report) -> None:
     try:
-        tree = ast.parse(job["answer"].strip(), _FILE, "eval")
-        answer = compile(tree, _FILE, "eval", dont_inherit=True)
+        code = compile_answer(job["answer"], _FILE)
     except (SyntaxError, ValueError, OverflowError, MemoryError, RecursionError) as error:
         report.syntax(error)
         return
-    code = _compile(job["source"], report)
-    namespace = _module((code,), report) if code else None
-    if namespace is None:
-        return
-    namespace.pop(job["entry_point"], None)
     try:
-        value = eval(answer, namespace)  # noqa: S307 - running the candidate is the purpose; the sandbox is around it
+        value = eval(code, {"__builtins__": dict(CONSTRUCTORS)})  # noqa: S307 - literals and constructors alone
     except BaseException as error:
         report.exception(error)
     else:

@@ -1,7 +1,8 @@
 """Runs candidates one after another, each in a fresh process with its own user, limits and directory. Standard library alone.
 
-Started as PID 1 of a container, or as a plain process. Talks to the host over standard input and output in frames: four
-bytes of length, four bytes of the header's length, the header in JSON, then raw bytes. Candidates get neither descriptor.
+Started as PID 1 of a container, or as a plain process. Talks to the host over standard input and output; candidates get neither
+descriptor. A forked process starts with a copy of the supervisor's memory, so the supervisor must never know a job: of each it
+reads limits alone, the forked process reads its own job, and output passes by unread (`wires`).
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import select
 import shutil
 import signal
 import site
-import struct
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ sys.path.insert(0, _ROOT)
 from verifiers.supervisor import child  # noqa: E402 - the path must be set before
 from verifiers.supervisor.processes import Container, Home, Host, Tally  # noqa: E402
 from verifiers.supervisor.wipe import JOB_DIRECTORY, wipe  # noqa: E402
+from verifiers.supervisor.wires import PIECE_BYTES, Header, HostGoneError, Outlet, read_exactly, read_header, send  # noqa: E402
 
 # A candidate should find no more to import than a plain Python offers.
 sys.path[:] = [entry for entry in sys.path if entry not in {_ROOT, str(Path(__file__).resolve().parent)}]
@@ -43,41 +46,17 @@ _IDLE_SHARE = 0.01
 _FILE_BYTES = 32 * 2**20
 _FILES = 256
 _PROCESSES = 48
-_MAX_FRAME = 256 * 2**20
+_GATHER_MS = 2
+"""Small writes are left in the pipe for so long: most candidates end meanwhile, and one piece costs less than many."""
+_STARTED = b"+"
 
 
-class _HostGoneError(Exception):
-    """The host closed the connection, or asked for the end."""
+class NotStartedError(Exception):
+    """A candidate's process could not read its job or take its place. Nobody's verdict, and the connection is out of step."""
 
 
 def _end(*_: object) -> None:
-    raise _HostGoneError
-
-
-def _read(size: int) -> bytes:
-    parts = []
-    while size:
-        part = os.read(0, min(size, 2**20))
-        if not part:
-            raise _HostGoneError
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
-
-
-def _read_job() -> dict[str, Any]:
-    (size,) = struct.unpack(">I", _read(4))
-    if size > _MAX_FRAME:
-        raise _HostGoneError
-    job: dict[str, Any] = json.loads(_read(size))
-    return job
-
-
-def _send(header: dict[str, Any], body: bytes = b"") -> None:
-    text = json.dumps(header).encode("ascii")
-    data = memoryview(struct.pack(">II", 4 + len(text) + len(body), len(text)) + text + body)
-    while data:
-        data = data[os.write(1, data) :]
+    raise HostGoneError
 
 
 class Supervisor:
@@ -89,6 +68,7 @@ class Supervisor:
         self._folders = [scratch, *(["/dev/mqueue"] if isinstance(home, Container) else [])]
         self._first_uid = first_uid
         self._jobs = 0
+        self._outlet = Outlet()
         self._wake, wake_write = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(wake_write, False)
@@ -97,76 +77,92 @@ class Supervisor:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, _end)
 
-    def serve(self) -> None:
-        """Answer jobs one by one."""
-        _send({"ready": True, "python": platform.python_version()})
-        with contextlib.suppress(_HostGoneError):
-            while True:
-                header, body = self._run(_read_job())
-                _send(header, body)
+    def serve(self) -> Callable[[], None] | None:
+        """Answer jobs one by one. Returns None at the end; and in a candidate's process what it has to do, with no frame below."""
+        send({"ready": True, "python": platform.python_version()})
+        with contextlib.suppress(HostGoneError):
+            while (work := self._run(read_header())) is None:
+                pass
+            return work
+        return None
 
-    def _run(self, job: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    def _run(self, limits: Header) -> Callable[[], None] | None:
         uid = self._first_uid + self._jobs % _UIDS if self._first_uid else 0
         self._jobs += 1
         ooms = self._home.oom_kills()
         self._home.begin()
         started = time.monotonic()
         read_end, write_end = os.pipe()
+        told, tell = os.pipe()
         pid = os.fork()
         if pid == 0:
-            self._become_candidate(job, uid, write_end)
+            return self._become_candidate(limits, uid, write_end, tell)
         os.close(write_end)
+        os.close(tell)
         tally = Tally(main=pid)
         try:
-            ended, body = self._watch(job["limits"], read_end, tally)
+            ended, sent = self._watch(limits, read_end, told, tally)
         finally:
             self._home.kill_all(tally)
             wall = time.monotonic() - started
             cpu = self._home.total(tally)
-            rest = _drain(read_end)
-            os.close(read_end)
-        body += rest[: max(0, job["limits"]["total"] - len(body))]
-        clean = wipe(self._folders, lambda: _become_user(uid))
-        if ended == "exited" and os.WIFSIGNALED(tally.status or 0):
+        os.close(told)
+        # Every writer is dead, so this ends.
+        while sent <= limits.total and (moved := self._outlet.forward(read_end, limits.total + 1 - sent, last=True)):
+            sent += moved
+        os.close(read_end)
+        clean = wipe(self._folders, lambda: _become_user(uid), sizes_tell=isinstance(self._home, Container))
+        if ended == "exited" and sent > limits.total:
+            ended = "overflow"
+        elif ended == "exited" and os.WIFSIGNALED(tally.status or 0):
             ended = "signalled"
-        header = {
-            "ended": ended,
-            "status": _status(tally.status or 0),
-            "cpu": cpu,
-            "wall": wall,
-            "peak": tally.peak,
-            "oom": self._home.oom_kills() > ooms,
-            "leftovers": self._home.leftovers() + ([] if clean else ["files"]),
-        }
-        return header, body
+        self._outlet.finish(
+            {
+                "ended": ended,
+                "status": _status(tally.status or 0),
+                "cpu": cpu,
+                "wall": wall,
+                "peak": tally.peak,
+                "oom": self._home.oom_kills() > ooms,
+                "leftovers": self._home.leftovers() + ([] if clean else ["files"]),
+            }
+        )
+        return None
 
-    def _watch(self, limits: dict[str, Any], pipe: int, tally: Tally) -> tuple[str, bytes]:
-        """Collect output until the candidate ends or crosses a limit; which of the two, and what it wrote."""
+    def _watch(self, limits: Header, pipe: int, told: int, tally: Tally) -> tuple[str, int]:
+        """Pass output on until the candidate ends or crosses a limit; which of the two, and how many bytes it wrote."""
         os.set_blocking(pipe, False)
-        poll = select.poll()
-        for descriptor in (0, pipe, self._wake):
+        os.set_blocking(told, False)
+        poll, others = select.poll(), select.poll()
+        for descriptor in (pipe, self._wake):
             poll.register(descriptor, select.POLLIN)
-        body = bytearray()
-        watch = _Watch(limits)
+        others.register(self._wake, select.POLLIN)
+        sent = 0
+        flows = False
+        watch: _Watch | None = None
         ended = ""
         while not ended:
             ready = {descriptor for descriptor, _ in poll.poll(_TICK_SECONDS * 1000)}
-            if 0 in ready:
-                raise _HostGoneError  # nothing is sent while a job runs, so this is the end of the connection
             if self._wake in ready:
                 self._reap(tally)
-            if pipe in ready:
-                data = _read_available(pipe)
-                body += data
-                if not data:
+            if watch is None and _has_started(told, ended=tally.status is not None):
+                watch = _Watch(limits)
+                poll.register(0, select.POLLIN)  # not before: until then the job's body stands there
+            if 0 in ready:
+                raise HostGoneError  # nothing is sent while a job runs, so this is the end of the connection
+            if pipe in ready and self._wake not in ready and (flows or not others.poll(_GATHER_MS)):
+                moved = self._outlet.forward(pipe, limits.total + 1 - sent)
+                sent += moved
+                flows = moved > PIECE_BYTES // 2
+                if not moved:
                     poll.unregister(pipe)
-            if len(body) > limits["total"]:
-                ended = "overflow"
-            elif tally.status is not None:
-                ended = "exited"
-            else:
-                ended = watch.crossed(lambda: self._home.cpu(tally))
-        return ended, bytes(body[: limits["total"]])
+            ended = "overflow" if sent > limits.total else self._end_of(tally, watch)
+        return ended, sent
+
+    def _end_of(self, tally: Tally, watch: _Watch | None) -> str:
+        if tally.status is not None:
+            return "exited"
+        return watch.crossed(lambda: self._home.cpu(tally)) if watch is not None else ""
 
     def _reap(self, tally: Tally) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -175,35 +171,34 @@ class Supervisor:
             while tally.reap():
                 pass
 
-    def _become_candidate(self, job: dict[str, Any], uid: int, pipe: int) -> None:
-        """In the new process: take the place of a candidate, run it, never return."""
+    def _become_candidate(self, limits: Header, uid: int, pipe: int, tell: int) -> Callable[[], None]:
+        """In the new process: read the job and take the place of a candidate; what is left to do."""
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            pipe = _only_descriptor(pipe)
+            job = json.loads(read_exactly(limits.length))
+            pipe, tell = _only_descriptors(pipe, tell)
             os.setsid()
-            try:
-                _be_killed_first()
-                _limit(job["limits"], own_user=bool(uid))
-                _become_user(uid)
-                private = Path(self._scratch, JOB_DIRECTORY)
-                private.mkdir(0o700)
-                os.chdir(private)
-            except Exception as error:
-                os.write(pipe, f"!{type(error).__name__}: {error}\n".encode("ascii", "replace"))
-                return
-            os.write(pipe, b"+\n")
-            child.run(job, pipe)
-        finally:
-            os._exit(0)
+            _be_killed_first()
+            _limit(limits, own_user=bool(uid))
+            _become_user(uid)
+            private = Path(self._scratch, JOB_DIRECTORY)
+            private.mkdir(0o700)
+            os.chdir(private)
+            os.write(tell, _STARTED)
+            os.close(tell)
+        except BaseException as error:
+            os.write(tell, f"{type(error).__name__}: {error}"[:200].encode("ascii", "replace"))
+            os._exit(1)
+        return partial(child.run, job, pipe)
 
 
 class _Watch:
     """Notices a crossed limit; looks at the CPU only every so often."""
 
-    def __init__(self, limits: dict[str, Any]) -> None:
+    def __init__(self, limits: Header) -> None:
         self._limits = limits
         self._started = self._next_look = self._progress_at = time.monotonic()
         self._next_look += _TICK_SECONDS
@@ -215,43 +210,42 @@ class _Watch:
             return ""
         self._next_look = now + _TICK_SECONDS
         used = cpu()
-        if used >= self._limits["cpu"]:
+        if used >= self._limits.cpu:
             return "cpu"
-        if used - self._progress > _IDLE_SHARE * self._limits["idle"]:
+        if used - self._progress > _IDLE_SHARE * self._limits.idle:
             self._progress, self._progress_at = used, now
-        if now - self._started > self._limits["wall"]:
+        if now - self._started > self._limits.wall:
             return "wall"
-        return "idle" if now - self._progress_at > self._limits["idle"] else ""
+        return "idle" if now - self._progress_at > self._limits.idle else ""
 
 
-def _read_available(pipe: int) -> bytes:
+def _has_started(told: int, *, ended: bool) -> bool:
+    """Whether the candidate's process has read its job and begun. Raises NotStartedError when it cannot any more."""
     try:
-        return os.read(pipe, 2**20)
+        word = os.read(told, 512)
     except BlockingIOError:
-        return b""
-
-
-def _drain(pipe: int) -> bytes:
-    """What is still in the pipe. Every writer is dead, so this ends."""
-    parts = []
-    while data := _read_available(pipe):
-        parts.append(data)
-    return b"".join(parts)
+        word = b""
+        if not ended:
+            return False
+    if word != _STARTED:
+        raise NotStartedError(word.decode("ascii", "replace") or "the candidate's process ended before its start")
+    return True
 
 
 def _status(status: int) -> int:
     return os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def _only_descriptor(pipe: int) -> int:
-    """Close every descriptor but the pipe, which becomes 3; 0 to 2 lead nowhere."""
+def _only_descriptors(pipe: int, tell: int) -> tuple[int, int]:
+    """Close every descriptor but these two, which become 3 and 4; 0 to 2 lead nowhere."""
     nowhere = os.open(os.devnull, os.O_RDWR)
-    high = os.dup2(pipe, 200)
+    high = os.dup2(pipe, 200), os.dup2(tell, 201)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
-    os.dup2(high, 3)
-    os.closerange(4, 1024)
-    return 3
+    os.dup2(high[0], 3)
+    os.dup2(high[1], 4)
+    os.closerange(5, 1024)
+    return 3, 4
 
 
 def _be_killed_first() -> None:
@@ -260,8 +254,8 @@ def _be_killed_first() -> None:
         file.write("1000")
 
 
-def _limit(limits: dict[str, Any], *, own_user: bool) -> None:
-    whole = limits["cpu_backstop"]
+def _limit(limits: Header, *, own_user: bool) -> None:
+    whole = int(limits.backstop)
     pairs = {
         "RLIMIT_CPU": (whole, whole + 1),
         "RLIMIT_FSIZE": (_FILE_BYTES, _FILE_BYTES),
@@ -271,8 +265,8 @@ def _limit(limits: dict[str, Any], *, own_user: bool) -> None:
     }
     if own_user:
         pairs["RLIMIT_NPROC"] = (_PROCESSES, _PROCESSES)
-    if limits["memory"]:
-        pairs["RLIMIT_DATA"] = (limits["memory"], limits["memory"])
+    if limits.memory:
+        pairs["RLIMIT_DATA"] = (limits.memory, limits.memory)
     for name, (soft, hard) in pairs.items():
         kind = getattr(resource, name, None)
         if kind is None:
@@ -290,8 +284,11 @@ def _become_user(uid: int) -> None:
         os.setresuid(uid, uid, uid)
 
 
-def main(arguments: list[str]) -> None:
-    """Serve. Arguments: `container` or `process`, the scratch folder, the first user id (0: keep this one)."""
+def serve(arguments: list[str]) -> Callable[[], None] | None:
+    """Serve until the host is gone; in a candidate's process return at once what it has to do.
+
+    Arguments: `container` or `process`, the scratch folder, the first user id (0: keep this one).
+    """
     home, scratch, first_uid = arguments
     for name in _PRELOADED.split():
         __import__(name)
@@ -300,14 +297,26 @@ def main(arguments: list[str]) -> None:
     os.environ["HOME"] = str(Path(scratch, JOB_DIRECTORY))
     gc.collect()
     gc.freeze()
+    work = None
     try:
-        supervisor.serve()
+        work = supervisor.serve()
     except Exception as error:
-        _send({"fault": f"{type(error).__name__}: {error}"[:500]})
+        send({"fault": f"{type(error).__name__}: {error}"[:500]})
         raise
     finally:
-        if home == "process":  # the host may have died before it could
+        if work is None and home == "process":  # the host may have died before it could
             shutil.rmtree(scratch, ignore_errors=True)
+    return work
+
+
+def main(arguments: list[str]) -> None:
+    """Serve; and in a candidate's process, run the candidate."""
+    work = serve(arguments)
+    if work is not None:
+        try:
+            work()
+        finally:
+            os._exit(0)
 
 
 if __name__ == "__main__":

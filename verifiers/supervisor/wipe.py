@@ -13,27 +13,36 @@ _SECONDS = 10.0
 JOB_DIRECTORY = "job"
 
 
-def wipe(folders: list[str], become: Callable[[], None]) -> bool:
-    """Empty the folders, in a process that first calls `become`. Whether they are empty now."""
-    if _only_an_empty_job(folders[0]) and all(_is_empty(folder) for folder in folders[1:]):
+def wipe(folders: list[str], become: Callable[[], None], *, sizes_tell: bool) -> bool:
+    """Empty the folders, in a process that first calls `become`. Whether they are empty now.
+
+    No name in them is read by this process, because a candidate chose it. `sizes_tell` says that an empty folder's size is 0, and
+    no other's: so it is where folders are kept in memory alone, and the usual case then costs no process.
+    """
+    with contextlib.suppress(OSError):
+        Path(folders[0], JOB_DIRECTORY).rmdir()
+    if sizes_tell and all(map(_is_sized_zero, folders)):
         return True
     pid = os.fork()
     if pid == 0:
+        left = True
         try:
             become()
             for folder in folders:
                 _flatten(folder)
+            left = not all(map(_is_empty, folders))
         finally:
-            os._exit(0)
-    _wait(pid)
-    return all(_is_empty(folder) for folder in folders)
+            os._exit(left)
+    return _wait(pid) == 0
 
 
-def _only_an_empty_job(scratch: str) -> bool:
-    """The usual case, without a process: the private directory is empty, and so is the folder that holds it."""
-    with contextlib.suppress(OSError):
-        Path(scratch, JOB_DIRECTORY).rmdir()
-    return _is_empty(scratch)
+def _is_sized_zero(folder: str) -> bool:
+    try:
+        return os.stat(folder).st_size == 0
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def _is_empty(folder: str) -> bool:
@@ -77,12 +86,14 @@ def _is_folder(path: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path)
 
 
-def _wait(pid: int) -> None:
-    """Reap the process, by force after a while."""
+def _wait(pid: int) -> int:
+    """Reap the process, by force after a while; its wait status."""
     deadline = time.monotonic() + _SECONDS
-    while os.waitpid(pid, os.WNOHANG)[0] == 0:
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return status
         if time.monotonic() > deadline:
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            return
+            return os.waitpid(pid, 0)[1]
         time.sleep(0.0005)
