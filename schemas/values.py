@@ -124,8 +124,7 @@ def decode(text: str, *, max_bytes: int = MAX_BYTES) -> object:
     if _depth(text) > 3 * MAX_DEPTH + 3:
         raise UnencodableError("nested too deeply")
     try:
-        tree = json.loads(text, parse_constant=_refuse_constant, parse_int=_plain_int, parse_float=_finite_float)
-        return _unpack(tree, [MAX_NODES])
+        return _unpack(_JSON.decode(text), [MAX_NODES])
     except (ValueError, TypeError, RecursionError, KeyError, ArithmeticError) as error:
         raise UnencodableError(f"not a wire value: {type(error).__name__}: {error}"[:200]) from None
 
@@ -160,6 +159,9 @@ def _finite_float(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError("a float that should go by its name")
     return value
+
+
+_JSON = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_plain_int, parse_float=_finite_float)
 
 
 def _unpack(node: object, budget: list[int]) -> object:

@@ -19,8 +19,6 @@ _COUNT = struct.Struct(">I")
 FRAME_BYTES = _FRAME.size
 PIECE_BYTES = 2**16
 """A piece of output is not longer."""
-_SMALL = 2**13
-"""So much fits a pipe beside a piece's head and a frame, however it is spread over the pipe's pages."""
 
 
 class HostGoneError(Exception):
@@ -97,6 +95,8 @@ class Outlet:
     def __init__(self) -> None:
         self._count = os.pipe()
         self._out = os.pipe()
+        # A pipe holds as little as two pages where its owner has many: what does not fit is flushed and tried again.
+        os.set_blocking(self._out[1], False)
         self._waiting = 0
         self._splices = self._can_splice()
 
@@ -115,7 +115,7 @@ class Outlet:
         if count:
             self._queue(_FRAME.pack(b"o", count))
             self._move(count)
-            if not last or count > _SMALL:
+            if not last:
                 self._flush()
         return count
 
@@ -139,10 +139,14 @@ class Outlet:
         return True
 
     def _queue(self, data: bytes) -> None:
-        if self._waiting > _SMALL:
-            self._flush()
-        os.write(self._out[1], data)
-        self._waiting += len(data)
+        while data:
+            try:
+                written = os.write(self._out[1], data)
+            except BlockingIOError:
+                self._flush()
+                continue
+            self._waiting += written
+            data = data[written:]
 
     def _move(self, left: int) -> None:
         while left:
