@@ -23,7 +23,7 @@ from verifiers.verify import Verifier, resolve_executor
 LIMITS = Limits(10.0)
 PLANTED = Job(
     Mode.CALLS,
-    "# MARKER-source\ndef f(x):\n    open('/tmp/MARKER-file', 'w').close()\n    return x + 'MARKER-' + 'output' * 1\n",
+    "# MARKER-source\ndef f(x):\n    open('MARKER-file', 'w').close()\n    return x + 'MARKER-' + 'output' * 1\n",
     LIMITS,
     "f",
     ('["MARKER-input"]', encode(["x" * 40_000 + " MARKER-long"])),

@@ -29,7 +29,7 @@ sys.path.insert(0, _ROOT)
 
 from verifiers.supervisor import child  # noqa: E402 - the path must be set before
 from verifiers.supervisor.processes import Container, Home, Host, Tally  # noqa: E402
-from verifiers.supervisor.wipe import JOB_DIRECTORY, wipe  # noqa: E402
+from verifiers.supervisor.wipe import JOB_DIRECTORY, sizes, wipe  # noqa: E402
 from verifiers.supervisor.wires import PIECE_BYTES, Header, HostGoneError, Outlet, read_exactly, read_header, send  # noqa: E402
 
 # A candidate should find no more to import than a plain Python offers.
@@ -66,6 +66,7 @@ class Supervisor:
         self._home = home
         self._scratch = scratch
         self._folders = [scratch, *(["/dev/mqueue"] if isinstance(home, Container) else [])]
+        self._empty = sizes(self._folders) if isinstance(home, Container) else None
         self._first_uid = first_uid
         self._jobs = 0
         self._outlet = Outlet()
@@ -111,7 +112,7 @@ class Supervisor:
         while sent <= limits.total and (moved := self._outlet.forward(read_end, limits.total + 1 - sent, last=True)):
             sent += moved
         os.close(read_end)
-        clean = wipe(self._folders, lambda: _become_user(uid), sizes_tell=isinstance(self._home, Container))
+        clean = wipe(self._folders, lambda: _become_user(uid), self._empty)
         if ended == "exited" and sent > limits.total:
             ended = "overflow"
         elif ended == "exited" and os.WIFSIGNALED(tally.status or 0):

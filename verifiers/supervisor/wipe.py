@@ -13,15 +13,20 @@ _SECONDS = 10.0
 JOB_DIRECTORY = "job"
 
 
-def wipe(folders: list[str], become: Callable[[], None], *, sizes_tell: bool) -> bool:
+def sizes(folders: list[str]) -> list[int]:
+    """Sizes of the folders. Where folders are kept in memory alone, the size tells how many entries there are."""
+    return [_size(folder) for folder in folders]
+
+
+def wipe(folders: list[str], become: Callable[[], None], empty: list[int] | None) -> bool:
     """Empty the folders, in a process that first calls `become`. Whether they are empty now.
 
-    No name in them is read by this process, because a candidate chose it. `sizes_tell` says that an empty folder's size is 0, and
-    no other's: so it is where folders are kept in memory alone, and the usual case then costs no process.
+    No name in them is read by this process, because a candidate chose it. Where `empty` gives the sizes of the empty folders,
+    and no others, the usual case costs no process.
     """
     with contextlib.suppress(OSError):
         Path(folders[0], JOB_DIRECTORY).rmdir()
-    if sizes_tell and all(map(_is_sized_zero, folders)):
+    if empty is not None and sizes(folders) == empty:
         return True
     pid = os.fork()
     if pid == 0:
@@ -36,13 +41,13 @@ def wipe(folders: list[str], become: Callable[[], None], *, sizes_tell: bool) ->
     return _wait(pid) == 0
 
 
-def _is_sized_zero(folder: str) -> bool:
+def _size(folder: str) -> int:
     try:
-        return os.stat(folder).st_size == 0
+        return os.stat(folder).st_size
     except FileNotFoundError:
-        return True
+        return 0
     except OSError:
-        return False
+        return -1
 
 
 def _is_empty(folder: str) -> bool:
