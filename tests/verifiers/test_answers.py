@@ -32,6 +32,9 @@ def value(text: str) -> object:
         ("f'{1 + 1:>3}|{2!r}'", "  2|2"),
         ("0 or True", True),
         ("1, 2", (1, 2)),
+        ("'a'.upper() + ', '.join(['b', 'c'])", "Ab, c"),
+        ("{'a': 1}.get('a')", 1),
+        ("list({'a': 1}.items())", [("a", 1)]),
     ],
 )
 def test_values_written_out(text: str, expected: object) -> None:
@@ -42,7 +45,10 @@ def test_values_written_out(text: str, expected: object) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        INLINE, FRAMES, "f(1)", "len('ab')", "x", "int", "__builtins__", "set", "'a'.upper()", "''.__class__", "(1).real",
+        INLINE, FRAMES, "f(1)", "len('ab')", "x", "int", "__builtins__", "set", "'a'.upper", "''.__class__", "''.__class__()",
+        "(1).real",
+        "'{0.__class__}'.format(1)", "'{a.__class__}'.format_map({'a': 1})", "''.__getattribute__('x')", "str.upper('a')",
+        "''.join.__self__", "[].__reduce_ex__(2)", "f(1).upper()", "(1).__class__.__base__.__subclasses__()",
         "lambda: 1", "(y := 1)", "[x for x in (1,)]", "{x: 1 for x in ()}", "(x for x in ())", "[*range(3)]",
         "dict(**{'a': 1})", "{**{}}", "int(*['1'])", "f'{len([])}'", "f'{1:{len([])}}'", "[int][0]('1')",
         "(int if 1 else str)('1')", "str(int)", "sorted([1])", "eval('1')", "open('a')", "__import__('os')", "range.__init__",
@@ -55,6 +61,6 @@ def test_programs(text: str) -> None:
 
 
 def test_the_message_says_what_an_answer_may_be() -> None:
-    with pytest.raises(SyntaxError, match="literals, operators and calls of set, frozenset, dict, list") as caught:
+    with pytest.raises(SyntaxError, match="methods of plain values and calls of set, frozenset, dict, list") as caught:
         compile_answer("[1,\n f(2)]", "answer")
     assert caught.value.lineno == 2
