@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from evalnoise.store.store import Store
 from perf.measure import EVALNOISE, ROOT, evalnoise
 from tests.support.stores import SAME_BYTES, SAME_ROWS, differences, file_digests, only_study
 
@@ -20,23 +21,25 @@ KILLS = 3
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         calm, killed = Path(folder) / "calm", Path(folder) / "killed"
-        begun = time.monotonic()
         evalnoise("run", "studies/starter.yaml", "--store", str(calm))
-        whole = time.monotonic() - begun
+        whole = _sealed(calm)
         rng = random.Random()  # noqa: S311 - moments of a kill, no secret
         for number in range(KILLS):
             run = subprocess.Popen(
                 [*EVALNOISE, "run", "studies/starter.yaml", "--store", str(killed)],
                 cwd=ROOT, env=os.environ.copy(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
-            wait = rng.uniform(0.15, 0.6) * whole
-            try:
-                run.wait(wait)
-                print(f"kill {number + 1}: the run had ended before {wait:.1f} s")
-            except subprocess.TimeoutExpired:
-                run.send_signal(signal.SIGKILL)
-                run.wait()
-                print(f"kill {number + 1}: after {wait:.1f} s, {_sealed(killed)} shards sealed")
+            before = _sealed(killed)
+            # A share of what is left, so that there is something left to kill the next time.
+            target = before + rng.randint(1, (whole - before) // (KILLS + 1 - number))
+            while _sealed(killed) < target and run.poll() is None:
+                time.sleep(0.05)
+            time.sleep(rng.uniform(0.0, 0.5))
+            if run.poll() is not None:
+                raise SystemExit(f"kill {number + 1}: the run had ended with {run.returncode}")
+            run.send_signal(signal.SIGKILL)
+            run.wait()
+            print(f"kill {number + 1}: with {_sealed(killed)} of {whole} shards sealed")
         evalnoise("run", "studies/starter.yaml", "--store", str(killed))
         found = differences(calm, killed)
         study = only_study(calm)
@@ -49,7 +52,7 @@ def main() -> int:
 
 
 def _sealed(store: Path) -> int:
-    return len(only_study(store).manifest.live) if list(store.glob("studies/*/*/manifest.jsonl")) else 0
+    return sum(len(study.manifest.live) for study in Store.open(store).studies())
 
 
 if __name__ == "__main__":
