@@ -129,6 +129,8 @@ class Response:
     """The body as JSON text, as received."""
     error: str = ""
     """Class ``infrastructure``: what failed."""
+    final: bool = False
+    """Class ``infrastructure``: whether the server refused this very request, so that asking again would not help."""
 
 
 @dataclass(frozen=True, slots=True)

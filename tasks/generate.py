@@ -80,7 +80,7 @@ def _from_journal(journal: Journal, name: str, record: dict[str, Any], context: 
         )
     fields = record["response"] | {"response_class": ResponseClass(record["response"]["response_class"])}
     response = Response(**fields)
-    if response.response_class is ResponseClass.INFRASTRUCTURE:
+    if response.response_class is ResponseClass.INFRASTRUCTURE and not response.final:
         return None  # A failure is not an answer: the shard is not sealed yet, so it is asked again.
     sent, answered = (datetime.fromisoformat(record[key]) for key in ("sent_at", "answered_at"))
     return Call(context, request, response, sent, answered)

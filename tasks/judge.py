@@ -11,12 +11,12 @@ from evalnoise.prompts import render
 from evalnoise.providers.base import CallContext
 from evalnoise.store.journal import Journal
 from evalnoise.store.partition import PartitionWrite
-from schemas.records import Outcome, Reason, ResponseClass, Task, Verdict
+from schemas.records import Outcome, ResponseClass, Task, Verdict
 from schemas.study import JudgeCondition
 from schemas.tables import CALLS, GENERATIONS, OUTCOMES, VERDICTS
 from tasks.generate import Call, call, call_row, gather_cells
 from tasks.plan import Shard
-from tasks.services import refuse_failures
+from tasks.services import may_work_later, refuse_failures
 from tasks.workshop import Workshop
 
 
@@ -40,9 +40,8 @@ def judge_shard(shop: Workshop, shard: Shard, *, last_chance: bool = True) -> No
     candidates = frozen_candidates(shop, shard)
     journal = shop.study_store.journal(shard.name)
     judged = shop.run(gather_cells(_judge(shop, shard, condition, journal, frozen) for frozen in candidates))
-    unanswered = [made.response.response_class is ResponseClass.INFRASTRUCTURE for made, _ in judged]
-    reasons = [(Reason.PROVIDER if failed else Reason.PASS).value for failed in unanswered]
-    refuse_failures(shop, shard, reasons, last_chance=last_chance)
+    down = sum(may_work_later(made.response) for made, _ in judged)
+    refuse_failures(shop, shard, cells=len(judged), provider=down, verifier=0, last_chance=last_chance)
     keys: dict[str, str | int] = {"condition": shard.condition}
     cell: dict[str, str | int] = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
     shop.study_store.commit(

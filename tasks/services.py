@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from schemas.errors import ExecutorError, ProviderError, UnfinishedShardError
-from schemas.records import Reason
+from schemas.records import Response, ResponseClass
 from tasks.plan import Shard
 from tasks.workshop import Workshop
 
 _FEW_FAILURES = 2
 _FAILING_SHARE = 0.1
-"""More cells of a shard than this are never left unmeasured by a service that fails; the same share blocks a study's numbers."""
+"""More cells of a shard than this are never left unmeasured by the verifier; the same share blocks a study's numbers."""
 
-_SERVICES = ((Reason.INFRASTRUCTURE, ExecutorError, "the verifier"), (Reason.PROVIDER, ProviderError, "the provider"))
 _REMEDY = (
     "Nothing of this shard is sealed and its answers are in the journal: mend the service (`evalnoise doctor`) and run the same "
     "command again."
 )
 
 
-def refuse_failures(shop: Workshop, shard: Shard, reasons: Collection[str], *, last_chance: bool) -> None:
-    """Raise unless the shard may be sealed.
+def may_work_later(response: Response) -> bool:
+    """Whether the call failed for a reason that can pass: the server was down or busy, not that it refuses this request."""
+    return response.response_class is ResponseClass.INFRASTRUCTURE and not response.final
 
-    At the first try no failure of a service is sealed: a call that failed now may well work in a quarter of an hour, and a sealed
-    cell is never asked again. At the last one a few may be: they have failed twice, retries not counted.
+
+def refuse_failures(shop: Workshop, shard: Shard, *, cells: int, provider: int, verifier: int, last_chance: bool) -> None:
+    """Raise unless the shard may be sealed, for a sealed cell is never asked again.
+
+    A call that may work later is never sealed as a failure: at the first try the shard comes again, at the second the run stops. A
+    candidate that the verifier could not run is tried in both; then a few such cells may be sealed as unmeasured.
 
     Args:
         shop: The workshop, whose progress forgets the cells of a shard that comes again.
         shard: The shard.
-        reasons: The reason of every cell of the shard.
+        cells: Cells or verdicts of the shard.
+        provider: Those whose call failed and may work later.
+        verifier: Those whose candidate the verifier could not run.
         last_chance: Whether this was the second try.
     """
-    for reason, error, service in _SERVICES:
-        failed = sum(one == reason.value for one in reasons)
+    for failed, error, service in ((provider, ProviderError, "the provider"), (verifier, ExecutorError, "the verifier")):
         if not failed:
             continue
-        found = f"{failed} of {len(reasons)} cells unmeasured because it did not"
-        if failed > max(_FEW_FAILURES, _FAILING_SHARE * len(reasons)) and last_chance:
-            raise error(f"shard {shard.name}", expected=f"{service} to work", found=found, remedy=_REMEDY)
+        found = f"{failed} of {cells} cells unmeasured because it did not"
         if not last_chance:
-            shop.progress.forget(len(reasons), failed)
+            shop.progress.forget(cells, failed)
             raise UnfinishedShardError(f"shard {shard.name}", expected=f"{service} to work", found=found, remedy=_REMEDY)
+        if error is ProviderError or failed > max(_FEW_FAILURES, _FAILING_SHARE * cells):
+            raise error(f"shard {shard.name}", expected=f"{service} to work", found=found, remedy=_REMEDY)

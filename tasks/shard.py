@@ -16,7 +16,7 @@ from schemas.records import Check, Outcome, Reason, Reference, ResponseClass, Ta
 from schemas.tables import CALLS, EXECUTIONS, GENERATIONS, OUTCOMES
 from tasks.generate import call, call_row, gather_cells, generation_row
 from tasks.plan import Shard
-from tasks.services import refuse_failures
+from tasks.services import may_work_later, refuse_failures
 from tasks.verify import execution_row, verify
 from tasks.workshop import Workshop
 
@@ -32,6 +32,8 @@ class _Cell:
     generations: list[dict[str, Any]] = field(default_factory=list)
     executions: list[dict[str, Any]] = field(default_factory=list)
     outcome: dict[str, Any] = field(default_factory=dict)
+    may_work_later: bool = False
+    """Whether its last call failed for a reason that can pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,9 @@ def measure_shard(shop: Workshop, shard: Shard, *, last_chance: bool = True) -> 
     journal = shop.study_store.journal(shard.name)
     bench = _Bench(shop, shard, shop.provider(shard.stack, condition), journal, stack.prompt, _ATTEMPTS[stack.retry])
     cells = shop.run(_measure(bench, shop.tasks(shard.start, shard.stop)))
-    refuse_failures(shop, shard, [cell.outcome["reason"] for cell in cells], last_chance=last_chance)
+    down = sum(cell.may_work_later for cell in cells)
+    broken = sum(cell.outcome["reason"] == Reason.INFRASTRUCTURE.value for cell in cells)
+    refuse_failures(shop, shard, cells=len(cells), provider=down, verifier=broken, last_chance=last_chance)
     keys: dict[str, str | int] = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
     shop.study_store.commit(
         shard.name,
@@ -114,6 +118,7 @@ async def _attempt(bench: _Bench, cell: _Cell, task: Task, reference: Reference,
     extraction = Extraction(None, "none") if failed else extract(made.response.text, task)
     cell.generations.append(generation_row(shop, made, bench.provider.occurrence(context), extraction))
     if failed:
+        cell.may_work_later = may_work_later(made.response)
         return Check(Outcome.UNMEASURED, Reason.PROVIDER, made.response.error), None
     if extraction.candidate is None:
         return Check(Outcome.FAIL, Reason.NO_CANDIDATE, made.response.response_class.value), None

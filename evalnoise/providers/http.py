@@ -174,7 +174,8 @@ class HttpProvider(LiveProvider, ABC):
             said = f"{self._failed_in_a_row} failed calls in a row, the last for task {context.task.id}: {text}"
             raise self._error(said, failure.remedy)
         raw = self._secret.redact(failure.raw, short=True)[:_RAW_OF_FAILURE]
-        return Response(text="", response_class=ResponseClass.INFRASTRUCTURE, raw=raw, error=text)
+        final = failure.kind in (Kind.REFUSED, Kind.THIS_PROMPT)
+        return Response(text="", response_class=ResponseClass.INFRASTRUCTURE, raw=raw, error=text, final=final)
 
     def _error(self, found: str, remedy: str) -> ProviderError:
         where = f"provider {self.name}" + (f" at {self._spec.base_url}" if self._spec.base_url else "")

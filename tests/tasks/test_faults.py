@@ -66,8 +66,7 @@ def first_outcome(root: Path) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("reply", "outcome", "reason"),
     [
-        (WIRE.error(500, "server_error"), "unmeasured", "provider"),
-        (Reply(body=b'{"id": "x", "choi'), "unmeasured", "provider"),
+        (WIRE.error(400, "invalid_request_error", "no such thing"), "unmeasured", "provider"),
         (WIRE.answer("I am sorry, I cannot do that for you today."), "fail", "no-candidate"),
         (WIRE.answer("```python\ndef alternating_digits(n):\n    return (\n```"), "fail", "syntax-error"),
         (WIRE.answer("```python\ndef other(n):\n    return 1\n```"), "fail", "missing-entry-point"),
@@ -140,6 +139,22 @@ def test_hostile_text_in_a_providers_own_fields_is_stored(tmp_path) -> None:
         stages.run(study(server.url), tmp_path / "s", limit=2)
     served = "select distinct served_model, response_id from calls where position = 0"
     assert stages.rows(tmp_path / "s", served) == [("served-\\ud835", "id-\\ud835")]
+
+
+@pytest.mark.parametrize("reply", [WIRE.error(500, "server_error"), Reply(body=b'{"id": "x", "choi')])
+def test_a_failure_that_can_pass_is_never_sealed_and_a_refused_request_is_asked_once(tmp_path, reply) -> None:
+    plan = Model(**{FIRST: reply})
+    with serve(script=plan) as server:
+        for _ in range(2):
+            with pytest.raises(ProviderError, match="1 of 12 cells unmeasured"):
+                stages.run(study(server.url), tmp_path / "s", limit=12)
+        (sealed,) = Store.open(tmp_path / "s").studies()
+        assert not any(name.startswith("measure~") for name in sealed.manifest.live)
+        plan.odd[next(iter(plan.odd))] = WIRE.error(400, "invalid_request_error", "too odd")
+        stages.run(study(server.url), tmp_path / "s", limit=12)
+    assert first_outcome(tmp_path / "s") == ("unmeasured", "provider")
+    # 12 calls, 1 again in the second run, 1 in the third, and the 12 of the second replicate.
+    assert plan.calls == 26
 
 
 def test_one_answer_for_all_blocks(tmp_path) -> None:

@@ -8,13 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from schemas.records import Outcome, Reason, Reference, Task, TaskKind
+from schemas.study import VerifierSpec
 from schemas.values import decode, encode
 from tests.verifiers.hostile import ATTACKS, HONEST, INPUTS, Attack
+from tests.verifiers.support import function_task, reference_of
 from verifiers.differential import Differential
 from verifiers.image.build import ensure_image
 from verifiers.jobs import Job, Limits, Mode, Run
 from verifiers.sandbox.base import SandboxError
 from verifiers.sandbox.container import ContainerSandbox
+from verifiers.verify import Verifier, resolve_executor
 
 pytestmark = pytest.mark.docker
 
@@ -105,3 +108,44 @@ def test_attacks_in_two_containers_at_once(image: str) -> None:
     finally:
         for room in rooms:
             room.sandbox.close()
+
+
+# Marks bytes as packets, so that a short read somewhere on their way drops some, and puts frames of its own behind them.
+PACKETS = """
+import fcntl, json, os, struct, time
+
+def frame(letter, data):
+    return struct.pack(">cI", letter, len(data)) + data
+
+def f(x):
+    facts = {"ended": "exited", "status": 0, "cpu": 0.01, "wall": 0.02, "peak": 10**7, "oom": False, "leftovers": []}
+    end, answer = frame(b"h", json.dumps(facts).encode()), b"o1\\n.\\n"
+    flags = fcntl.fcntl(3, fcntl.F_GETFL)
+    os.write(3, (answer + b"A" * 32672)[:32672])
+    if OWN_PIPE:
+        read_end, write_end = os.pipe2(os.O_DIRECT)
+        os.write(write_end, b"B" * 4096)
+        os.splice(read_end, 3, 4096)
+    else:
+        fcntl.fcntl(3, fcntl.F_SETFL, flags | os.O_DIRECT)
+        os.write(3, b"B" * 4096)
+        fcntl.fcntl(3, fcntl.F_SETFL, flags)
+    os.write(3, b"C" * 20000)
+    time.sleep(0.3)
+    os.write(3, b"D" * 4000 + end + (frame(b"o", answer) + end) * 7)
+    os._exit(0)
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("own_pipe", [False, True])
+def test_packets_do_not_forge_the_answers_of_later_jobs(docker_engine: str, own_pipe: bool) -> None:
+    spec = VerifierSpec(executor="docker", workers=1)
+    task, reference = function_task("def f(x): return x", (1,)), reference_of("1")
+    wrong, right = "def f(x):\n    return 'wrong'\n", "def f(x):\n    return 1\n"
+    with Verifier(spec, "differential", resolve_executor(spec, ["recording"])) as verifier:
+        verifier.check(task, reference, f"OWN_PIPE = {own_pipe}\n{PACKETS}").result(120)
+        for _ in range(3):
+            assert verifier.check(task, reference, wrong).result(120).reason is Reason.MISMATCH
+            after = verifier.check(task, reference, right).result(120)
+            assert (after.reason, after.rechecks) == (Reason.PASS, ())

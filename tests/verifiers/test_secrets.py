@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -32,20 +31,8 @@ PLANTED = Job(
 ANSWERED = Job(Mode.EXPRESSION, "# MARKER-code", LIMITS, "f", answer="'MARKER-answer'")
 
 
-# Starts the supervisor on a Python that cannot splice, as on macOS.
-UNSPLICED = """
-import os, runpy, sys
-del os.splice
-runpy.run_path({path!r}, run_name="__main__")
-"""
-
-
-@pytest.fixture(params=[pytest.param("docker", marks=pytest.mark.docker), "process", "relay"])
-def sandbox(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
-    if request.param == "relay":
-        program = tmp_path / "supervisor.py"
-        program.write_text(UNSPLICED.format(path=str(process._SUPERVISOR)))
-        monkeypatch.setattr(process, "_SUPERVISOR", program)
+@pytest.fixture(params=[pytest.param("docker", marks=pytest.mark.docker), "process"])
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     if request.param == "docker":
         request.getfixturevalue("docker_engine")
         sandbox: Sandbox = ContainerSandbox(ensure_image().image_id, 256)

@@ -70,6 +70,9 @@ class Conversation:
     def run(self, job: Job) -> Run:
         """Send a job, wait for its end."""
         deadline = time.monotonic() + job.limits.wall_seconds + GRACE_SECONDS
+        if self._buffer:
+            # Whatever it is, it was sent before this job and must not be taken for its answer.
+            raise SandboxError("the supervisor sent more than its job's frames", container=self._name)
         body = job.body()
         self._send(job.header(len(body)).pack() + body, deadline)
         output = bytearray()

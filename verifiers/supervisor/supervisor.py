@@ -30,7 +30,7 @@ sys.path.insert(0, _ROOT)
 from verifiers.supervisor import child  # noqa: E402 - the path must be set before
 from verifiers.supervisor.processes import Container, Home, Host, Tally  # noqa: E402
 from verifiers.supervisor.wipe import JOB_DIRECTORY, sizes, wipe  # noqa: E402
-from verifiers.supervisor.wires import PIECE_BYTES, Header, HostGoneError, Outlet, read_exactly, read_header, send  # noqa: E402
+from verifiers.supervisor.wires import PIECE_BYTES, Header, HostGoneError, read_exactly, read_header, relay, send  # noqa: E402
 
 # A candidate should find no more to import than a plain Python offers.
 sys.path[:] = [entry for entry in sys.path if entry not in {_ROOT, str(Path(__file__).resolve().parent)}]
@@ -69,7 +69,6 @@ class Supervisor:
         self._empty = sizes(self._folders) if isinstance(home, Container) else None
         self._first_uid = first_uid
         self._jobs = 0
-        self._outlet = Outlet()
         self._wake, wake_write = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(wake_write, False)
@@ -109,7 +108,7 @@ class Supervisor:
             cpu = self._home.total(tally)
         os.close(told)
         # Every writer is dead, so this ends.
-        while sent <= limits.total and (moved := self._outlet.forward(read_end, limits.total + 1 - sent, last=True)):
+        while sent <= limits.total and (moved := relay(read_end, limits.total + 1 - sent)):
             sent += moved
         os.close(read_end)
         clean = wipe(self._folders, lambda: _become_user(uid), self._empty)
@@ -117,7 +116,7 @@ class Supervisor:
             ended = "overflow"
         elif ended == "exited" and os.WIFSIGNALED(tally.status or 0):
             ended = "signalled"
-        self._outlet.finish(
+        send(
             {
                 "ended": ended,
                 "status": _status(tally.status or 0),
@@ -152,7 +151,7 @@ class Supervisor:
             if 0 in ready:
                 raise HostGoneError  # nothing is sent while a job runs, so this is the end of the connection
             if pipe in ready and self._wake not in ready and (flows or not others.poll(_GATHER_MS)):
-                moved = self._outlet.forward(pipe, limits.total + 1 - sent)
+                moved = relay(pipe, limits.total + 1 - sent)
                 sent += moved
                 flows = moved > PIECE_BYTES // 2
                 if not moved:
