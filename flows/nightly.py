@@ -15,7 +15,7 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from evalnoise.report.summary import refuse_blocked
 from evalnoise.studyfile.load import load_study
 from flows.study import SHARDS_IN_FLIGHT, StudyResult, execute
-from schemas.study import Slug
+from schemas.model import Slug
 
 
 def _runner() -> TaskRunner[PrefectFuture[Any]]:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from evalnoise.benchmarks.load import load_benchmark
 from schemas.records import Outcome
-from schemas.study import EvalplusBenchmark, VerifierSpec
-from verifiers.verify import Verifier, checker_for, resolve_executor
+from schemas.study import EvalplusBenchmark
+from schemas.verifier import VerifierSpec
+from verifiers.registry import checker_for
+from verifiers.verify import Verifier, resolve_executor
 
 FILES = (("humaneval", "HumanEvalPlus.jsonl.gz", 164, 5), ("mbpp", "MbppPlus.jsonl.gz", 378, 8))
 

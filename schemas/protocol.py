@@ -12,7 +12,7 @@ from schemas.study import Study
 
 UNDIGESTED_STUDY_FIELDS = {
     "limits": ("concurrency", "max_cost"),
-    "verifier": ("workers",),
+    "verifier": ("workers", "recycle"),
     "provider": ("timeout", "max_retries", "latency"),
 }
 """Fields, by the part of the study that holds them, that change how fast or how far a run goes, not what it measures."""
@@ -50,8 +50,8 @@ class Protocol(BaseModel):
     """SHA-256 of each prompt template: by stack, and by judge condition."""
     executors: dict[str, dict[str, str]]
     """By stack: kind, rootfs digest and Python version of what runs the candidates."""
-    checkers: dict[str, str]
-    """By stack: the checker that `auto` came to."""
+    checkers: dict[str, dict[str, Any]]
+    """By stack: name, version and options of the checker, and the distribution that it comes from if that is not evalnoise."""
     measurement: dict[str, int]
     """`schemas.versions.measurement_version`."""
 

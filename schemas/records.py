@@ -23,10 +23,11 @@ class Verdict(StrEnum):
 
 
 class TaskKind(StrEnum):
-    """What a candidate is: a program that defines a function, or a literal that predicts an output."""
+    """What a candidate is: a program that defines a function, a literal that predicts an output, or a text or number."""
 
     FUNCTION = "function"
     OUTPUT = "output"
+    ANSWER = "answer"
 
 
 class ResponseClass(StrEnum):
@@ -57,6 +58,7 @@ class Reason(StrEnum):
     EARLY_EXIT = "early-exit"
     SIGNAL = "signal"
     PROTOCOL_ERROR = "protocol-error"
+    ACCEPTS_ANYTHING = "accepts-anything"
     REFERENCE_UNUSABLE = "reference-unusable"
     PROVIDER = "provider"
     REPLAY_MISS = "replay-miss"
@@ -73,9 +75,9 @@ class Task:
     prompt: str
     """What the task says; the stack's prompt template wraps it."""
     reference: str
-    """Canonical program (kind ``function``) or the expected output as source text (kind ``output``)."""
+    """Canonical program (kind ``function``), expected output as source text (``output``), or expected answer (``answer``)."""
     entry_point: str
-    """Name of the function that is called."""
+    """Name of the function that is called; empty for kind ``answer``."""
     code: str = ""
     """Kind ``output``: the program whose output is predicted. Kind ``function``: a preamble that the candidate may
     rely on (imports and helpers from the prompt), or empty."""
@@ -87,6 +89,12 @@ class Task:
     """Absolute tolerance for floats in outputs; 0 means equal."""
     cluster: str = ""
     """Group of tasks that are not independent, or empty."""
+    test: str = ""
+    """For checker ``asserts``: a program that defines ``check(candidate)``, or plain asserts that call the entry point."""
+    oracle: str = ""
+    """Checker ``evalplus``: name of the task's special rule of comparison, or empty."""
+    in_place: bool = False
+    """Kind ``function``: what the arguments hold after the call is part of the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +151,17 @@ class Reference:
     reason: Reason
     detail: str = ""
     outputs: tuple[str, ...] = ()
-    """Wire-encoded canonical results, one per used input."""
+    """What the checker compares with: wire-encoded canonical results, one per used input, for most."""
     inputs_used: tuple[int, ...] = ()
     """Indices into `Task.inputs` of the inputs that count; others were over a limit and were dropped."""
     mutant: str = ""
     """A program (or literal) that was shown to fail; empty where none was asked for or found."""
+    known_bad: str = ""
+    """Which known-bad candidate was shown to fail: ``wrong value``, or ``raises`` where every value is accepted."""
     cpu_seconds: float = 0.0
     """CPU time of the canonical solution over all used inputs."""
+    input_seconds: tuple[float, ...] = ()
+    """Its CPU time on each used input, for rules that limit each; else empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +181,14 @@ class Check:
     container: str = ""
     rechecks: tuple[dict[str, object], ...] = field(default=())
     """Every earlier run of the same candidate: reason, wall, CPU, load."""
+    limit_share: float = 0.0
+    """CPU as a share of its limit: the largest of the candidate's runs, or of its inputs where each is limited."""
+    leftovers: tuple[str, ...] = ()
+    """What the candidate left behind after it was wiped."""
+    base_outcome: Outcome | None = None
+    """Checker ``evalplus``: the outcome on the base inputs alone."""
+    mutated_inputs: int | None = None
+    """Inputs whose arguments the candidate changed; None where that was not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +196,7 @@ class ExecutorInfo:
     """What runs the candidates; the protocol pins kind, Python and rootfs."""
 
     kind: str
-    """``docker`` or ``process``."""
+    """``docker``, ``process``, or ``none`` where the checker runs nothing."""
     image_id: str
     """The engine's image id, or empty."""
     rootfs: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-Slug = Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$")]
-"""A name that is safe in a path and in SQL: lower-case letters, digits, dot, dash, underscore; at most 64."""
+from schemas.model import Model, Slug
+from schemas.verifier import VerifierSpec
 
 DEFAULT_PROMPT = (
     "{% if task.kind == 'output' %}Answer with the value alone, as a Python literal: no fence, no explanation.\n\n"
@@ -20,12 +20,6 @@ DEFAULT_JUDGE_PROMPT = (
     "line of your answer is exactly `VERDICT: PASS` or `VERDICT: FAIL`, the second is `CONFIDENCE: n` with n from 0 to "
     "100; after that you may explain.\n\nTask:\n{{ task.prompt }}\n\nProgram:\n```python\n{{ candidate }}\n```"
 )
-
-
-class Model(BaseModel):
-    """Base of all study models: unknown keys are errors, values are not coerced, instances do not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class StarterBenchmark(Model):
@@ -167,26 +161,6 @@ class OracleJudge(Model):
 JudgeSpec = Annotated[OracleJudge | OpenAIProvider | AnthropicProvider, Field(discriminator="name")]
 
 
-class VerifierSpec(Model):
-    """How candidates are checked."""
-
-    checker: Literal["auto", "differential", "expression", "published"] = "auto"
-    """`differential`: outputs against the canonical solution's. `expression`: one literal expression against the expected
-    output. `published`: CRUXEval's own rule, forgeable. `auto`: by the benchmark's kind of task."""
-    executor: Literal["auto", "docker", "process"] = "auto"
-    """`auto`: Docker when an engine answers, else processes on this machine, which are no sandbox."""
-    unsandboxed_providers: tuple[Literal["recording", "openai", "anthropic"], ...] = Field(default=(), strict=False)
-    """Providers whose code may run without a sandbox. Name them only if you would run their code yourself."""
-    inputs_cap: int = Field(default=120, ge=1)
-    """Inputs per task at most; the benchmark's first ones are used."""
-    cpu_seconds: float = Field(default=10.0, ge=0.1, le=600)
-    """CPU limit at least; four times the canonical solution's CPU if that is more."""
-    memory_mb: int = Field(default=512, ge=64)
-    """Memory limit of a container."""
-    workers: int = Field(default=0, ge=0, le=256)
-    """Candidates verified at once; 0: one per processor. Not part of the protocol."""
-
-
 class Stack(Model):
     """A model, its prompt, its retry rule and its verifier."""
 
@@ -220,9 +194,9 @@ class Condition(Model):
 
     name: Slug
     """The condition's name in every table."""
-    kind: Literal["live", "temperature-zero", "replay"]
+    kind: Literal["live", "temperature-zero", "replay", "reverify"]
     """`live`: the stack as it is. `temperature-zero`: the same at temperature 0. `replay`: recorded responses, so that only the
-    stages after generation can vary."""
+    stages after generation can vary. `reverify`: the candidates of the source, frozen, so that only verification can vary."""
     provider: dict[str, Any] = Field(default_factory=dict)
     """Overrides of the stack's provider options."""
     source: ReplaySource | None = None

@@ -37,6 +37,7 @@ _SQL_TYPES: Final = {
     pa.timestamp("us", "UTC"): "TIMESTAMP WITH TIME ZONE",
     pa.list_(pa.string()): "VARCHAR[]",
     pa.list_(pa.int64()): "BIGINT[]",
+    pa.list_(pa.float64()): "DOUBLE[]",
 }
 
 _HEADER = re.compile(r"-- (?P<key>table|view|grain): (?P<value>.+)")

@@ -15,7 +15,8 @@ from schemas.protocol import PinnedFile, Protocol, digested_study
 from schemas.records import Benchmark, ExecutorInfo
 from schemas.study import AnthropicProvider, OpenAIProvider, RecordingProvider, Stack, Study
 from schemas.versions import measurement_version
-from verifiers.verify import checker_for, resolve_executor
+from verifiers.registry import checker_for, identity
+from verifiers.verify import resolve_executor
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def resolve(study: Study, *, limit: int | None = None, replicates: int | None = 
         recordings=_recordings(study, benchmark),
         prompts=_prompts(study),
         executors={name: _pinned_executor(info) for name, info in executors.items()},
-        checkers=checkers,
+        checkers={stack.name: identity(checkers[stack.name], stack.verifier.options) for stack in study.stacks},
         measurement=measurement_version(),
     )
     return Plan(study, protocol, protocol.digest(), benchmark, executors, checkers)

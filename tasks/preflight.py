@@ -67,5 +67,7 @@ def _row(shop: Workshop, stack: str, task: Task, reference: Reference) -> dict[s
         "outputs": list(reference.outputs),
         "inputs_used": list(reference.inputs_used),
         "mutant": reference.mutant,
+        "known_bad": reference.known_bad,
         "cpu_seconds": reference.cpu_seconds,
+        "input_seconds": list(reference.input_seconds),
     }

@@ -233,5 +233,7 @@ def reference_of(row: dict[str, Any]) -> Reference:
         outputs=tuple(row["outputs"]),
         inputs_used=tuple(row["inputs_used"]),
         mutant=row["mutant"],
+        known_bad=row["known_bad"],
         cpu_seconds=row["cpu_seconds"],
+        input_seconds=tuple(row["input_seconds"]),
     )

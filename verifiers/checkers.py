@@ -1,15 +1,22 @@
-"""What a checker is, and what every checker needs: reading a run's lines and naming how a process ended."""
+"""What a checker is, and what every checker needs: reading a run's lines and naming how a process ended.
+
+Checkers are registered under the entry point group `evalnoise.checkers`; docs/guide/checkers.md shows how to add one.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import signal
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Protocol
 
-from schemas.records import Reason, Reference, Task
+from pydantic import BaseModel
+
+from schemas.model import Model
+from schemas.records import Reason, Reference, Task, TaskKind
 from verifiers.compare import cut
-from verifiers.jobs import Ended, Job, Judgement, Line, Run
+from verifiers.jobs import Ended, Job, Judgement, Lesson, Line, Run
 
 DETAIL = 300
 _FACTS = 8_192
@@ -18,26 +25,62 @@ _ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-fA-F]{6,}")
 """As the default `repr` writes it; other numbers in hex are values."""
 
 
+class Bench(Protocol):
+    """What a checker runs jobs on. Each run is settled near its limits and kept for the record.
+
+    Both methods may raise `verifiers.sandbox.pool.UnavailableError`, which a checker lets pass.
+    """
+
+    def run(self, job: Job, judge: Callable[[Run], Judgement]) -> tuple[Judgement, Run]:
+        """Run a job in the candidate's sandbox, as often as its verdict needs."""
+
+    def run_tests(self, job: Job, judge: Callable[[Run], Judgement]) -> tuple[Judgement, Run]:
+        """The same in a sandbox that no candidate ever enters: for jobs that hold expected values."""
+
+
+class NoOptions(Model):
+    """For checkers without options."""
+
+
 class Checker(Protocol):
-    """Turns a task and a candidate into a job, and the job's run into a judgement. The expected values stay on the host."""
+    """Learns from the canonical solution, then checks candidates. Expected values never enter a candidate's sandbox.
 
-    cpu_seconds: float | None
+    A checker is made with its validated options as the only argument and is used by several threads at once, so it keeps no state.
+    """
+
+    Options: ClassVar[type[BaseModel]]
+    """What the study may set under `verifier.options`."""
+    kinds: ClassVar[frozenset[TaskKind]]
+    """Kinds of task that it can check."""
+    version: ClassVar[int]
+    """Raised when its verdict on some candidate changes; part of the protocol."""
+    inputs_cap: ClassVar[int | None]
+    """Inputs per task at most where the study does not say; None: all."""
+    runs_code: ClassVar[bool]
+    """Whether it needs a sandbox at all."""
+    cpu_seconds: ClassVar[float | None]
     """A CPU limit of the rule's own, instead of the study's; None: the study's."""
-
-    def reference_job(self, task: Task, inputs: tuple[str, ...], cpu_seconds: float) -> Job:
-        """The job whose outputs become the reference."""
-
-    def reference_outputs(self, run: Run, inputs: int) -> Judgement:
-        """The reference's outputs, or why there are none."""
-
-    def job(self, task: Task, reference: Reference, candidate: str, cpu_seconds: float) -> Job:
-        """The candidate's job."""
-
-    def judge(self, task: Task, reference: Reference, run: Run) -> Judgement:
-        """What the run says of the candidate, limits on CPU aside."""
 
     def canonical(self, task: Task) -> str:
         """The candidate that must pass."""
+
+    def known_bad(self, task: Task) -> Mapping[str, str]:
+        """Candidates of which at least one must fail, by what is wrong with them, the hardest to notice first."""
+
+    def learn(self, bench: Bench, task: Task, inputs: tuple[int, ...], cpu_seconds: float) -> Lesson:
+        """What the canonical solution gives on the task's inputs of these indices, or why it cannot serve."""
+
+    def check(self, bench: Bench, task: Task, reference: Reference, candidate: str, cpu_seconds: float) -> Judgement:
+        """The verdict on a candidate."""
+
+
+def known_bad_functions(task: Task) -> Mapping[str, str]:
+    """Programs that define the task's entry point and do not do what it asks."""
+    head = f"def {task.entry_point}(*arguments, **keywords):\n"
+    return {
+        "wrong value": f"{head}    return 'a value that no task asks for'\n",
+        "raises": f"{head}    raise NotImplementedError('known to be bad')\n",
+    }
 
 
 def stopped(run: Run) -> Judgement | None:
@@ -76,7 +119,7 @@ def failure(letter: str, body: str, place: str = "") -> Judgement | None:
         return Judgement(Reason.MISSING_ENTRY_POINT)
     if letter in (Line.EXCEPTION, Line.IMPORT, Line.SYNTAX, Line.UNENCODABLE, Line.TOO_LARGE):
         return _described(letter, body, place)
-    if letter in (Line.OUTPUT, Line.OK, Line.NO_OPERAND, Line.DONE):
+    if letter in (Line.OUTPUT, Line.OK, Line.NO_OPERAND, Line.ARGUMENTS, Line.TIME, Line.DONE):
         return None
     return Judgement(Reason.PROTOCOL_ERROR, f"{place}a line that the supervisor's child never writes")
 

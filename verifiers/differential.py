@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import ClassVar
 
-from schemas.records import Reason, Reference, Task
+from pydantic import BaseModel
+
+from schemas.records import Reason, Reference, Task, TaskKind
 from schemas.values import TooLargeError, UnencodableError, decode
-from verifiers.checkers import exception_name, failure, incomplete, stopped, tidy
+from verifiers.checkers import (
+    Bench,
+    NoOptions,
+    exception_name,
+    failure,
+    incomplete,
+    known_bad_functions,
+    stopped,
+    tidy,
+)
 from verifiers.compare import same, show
-from verifiers.jobs import MOST_BYTES, OUTPUT_BYTES, Job, Judgement, Limits, Line, Mode, Run
+from verifiers.jobs import MOST_BYTES, OUTPUT_BYTES, Arguments, Job, Judgement, Lesson, Limits, Line, Mode, Run
 
 _RAISES = '{"!":'
 
@@ -16,22 +29,43 @@ _RAISES = '{"!":'
 class Differential:
     """Types kept, exceptions compared by type where the canonical solution raises."""
 
-    cpu_seconds: float | None = None
+    Options: ClassVar[type[BaseModel]] = NoOptions
+    kinds: ClassVar[frozenset[TaskKind]] = frozenset({TaskKind.FUNCTION})
+    version: ClassVar[int] = 1
+    inputs_cap: ClassVar[int | None] = 120
+    runs_code: ClassVar[bool] = True
+    cpu_seconds: ClassVar[float | None] = None
+
+    def __init__(self, options: BaseModel | None = None) -> None:
+        del options
 
     def canonical(self, task: Task) -> str:
         """The canonical solution."""
         return task.reference
 
-    def reference_job(self, task: Task, inputs: tuple[str, ...], cpu_seconds: float) -> Job:
-        """The canonical solution on the used inputs."""
-        return _job(task, task.reference, inputs, cpu_seconds, stop=False)
+    def known_bad(self, task: Task) -> Mapping[str, str]:
+        """Functions that give a value that no task asks for, or none."""
+        return known_bad_functions(task)
 
-    def reference_outputs(self, run: Run, inputs: int) -> Judgement:
-        """Its outputs; an exception counts as one."""
+    def learn(self, bench: Bench, task: Task, inputs: tuple[int, ...], cpu_seconds: float) -> Lesson:
+        """The canonical solution's outputs; an exception counts as one. Inputs whose output is too large are dropped."""
+        job = _job(task, task.reference, tuple(task.inputs[index] for index in inputs), cpu_seconds, stop=False, learning=True)
+        judgement, run = bench.run(job, lambda run: self.outputs(run, len(inputs)))
+        if judgement.reason is not Reason.PASS:
+            return Lesson(judgement.reason, judgement.detail)
+        kept = [index for index, output in zip(inputs, judgement.outputs, strict=True) if output]
+        if not kept:
+            return Lesson(Reason.OUTPUT_LIMIT, "every output is over the limit")
+        return Lesson(Reason.PASS, "", tuple(filter(None, judgement.outputs)), tuple(kept), run.cpu_seconds)
+
+    def outputs(self, run: Run, inputs: int) -> Judgement:
+        """The outputs of one run of the canonical solution; empty text for one that is too large."""
         outputs: list[str] = []
         for letter, body in run.lines():
             if letter == Line.OUTPUT:
                 outputs.append(body)
+            elif letter == Line.TOO_LARGE:
+                outputs.append("")
             elif letter == Line.EXCEPTION and len(outputs) < inputs and exception_name(body) != "MemoryError":
                 outputs.append(f"{_RAISES}{json.dumps(exception_name(body))}}}")
             elif letter == Line.DONE and len(outputs) == inputs and stopped(run) is None:
@@ -42,20 +76,27 @@ class Differential:
                     return wrong
         return incomplete(run)
 
+    def check(self, bench: Bench, task: Task, reference: Reference, candidate: str, cpu_seconds: float) -> Judgement:
+        """The first input whose result differs decides."""
+        return bench.run(self.job(task, reference, candidate, cpu_seconds), lambda run: self.judge(task, reference, run))[0]
+
     def job(self, task: Task, reference: Reference, candidate: str, cpu_seconds: float) -> Job:
-        """The candidate on the same inputs."""
+        """The candidate on the reference's inputs."""
         inputs = tuple(task.inputs[index] for index in reference.inputs_used)
         raises = any(output.startswith(_RAISES) for output in reference.outputs)
-        return _job(task, candidate, inputs, cpu_seconds, stop=not raises)
+        return _job(task, candidate, inputs, cpu_seconds, stop=not raises, learning=False)
 
     def judge(self, task: Task, reference: Reference, run: Run) -> Judgement:
-        """The first input whose result differs decides."""
+        """What one run says of the candidate, limits on CPU aside."""
         if run.oom:
             return incomplete(run)
-        done = 0
+        done = mutated = 0
         for letter, body in run.lines():
+            if letter == Line.ARGUMENTS:
+                mutated += 1
+                continue
             if letter == Line.DONE and done == len(reference.outputs):
-                return stopped(run) or Judgement(Reason.PASS)
+                return stopped(run) or Judgement(Reason.PASS, mutated_inputs=None if task.in_place else min(mutated, done))
             if done == len(reference.outputs):
                 return Judgement(Reason.PROTOCOL_ERROR, "more results than inputs")
             place = f"input {reference.inputs_used[done]}: "
@@ -70,7 +111,7 @@ class Differential:
         return incomplete(run)
 
 
-def _job(task: Task, program: str, inputs: tuple[str, ...], cpu_seconds: float, *, stop: bool) -> Job:
+def _job(task: Task, program: str, inputs: tuple[str, ...], cpu_seconds: float, *, stop: bool, learning: bool) -> Job:
     return Job(
         mode=Mode.CALLS,
         source=program,
@@ -79,6 +120,8 @@ def _job(task: Task, program: str, inputs: tuple[str, ...], cpu_seconds: float, 
         inputs=inputs,
         preamble=task.code,
         stop_at_exception=stop,
+        skip_unencodable=learning,
+        arguments=Arguments.OUTPUT if task.in_place else Arguments.IGNORE if learning else Arguments.LOOK,
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
-from schemas.records import Reason
+from schemas.records import Outcome, Reason
 from verifiers.supervisor.wires import Header
 
 OUTPUT_BYTES = 65_536
@@ -26,6 +26,18 @@ class Mode(StrEnum):
     """Evaluate one expression that writes a value out."""
     PUBLISHED = "published"
     """Run a program and CRUXEval's assert statement, twice."""
+
+
+class Arguments(StrEnum):
+    """Mode ``calls``: what is said of the arguments after a call."""
+
+    IGNORE = "ignore"
+    LOOK = "look"
+    """A line where they changed."""
+    SEND = "send"
+    """A line with what they are, where they changed."""
+    OUTPUT = "output"
+    """They are part of the output, which is the list of the value and the arguments."""
 
 
 class Ended(StrEnum):
@@ -55,6 +67,10 @@ class Line(StrEnum):
     EXIT = "q"
     NO_OPERAND = "n"
     OK = "k"
+    ARGUMENTS = "a"
+    """The call before changed its arguments."""
+    TIME = "t"
+    """CPU seconds of the call whose result comes next."""
     DONE = "."
 
 
@@ -103,6 +119,14 @@ class Job:
     """Mode ``calls``: run before the program in the same namespace; what the candidate may rely on."""
     stop_at_exception: bool = True
     """Mode ``calls``: the first exception ends the job; false where the reference raises too."""
+    skip_unencodable: bool = False
+    """Mode ``calls``: an output that cannot be sent is said so, and the next input is run."""
+    arguments: Arguments = Arguments.IGNORE
+    keywords: bool = False
+    """Mode ``calls``: each input is a list of two, positional arguments and a dict of keyword arguments."""
+    input_limits: tuple[float, ...] = ()
+    """Mode ``calls``: CPU seconds per input; each call's time is said, and a call that takes twice its limit ends the process with
+    SIGPROF. Empty: no such limit, and no time."""
 
     def header(self, length: int) -> Header:
         """What the supervisor may know of it, given the length of the body."""
@@ -127,6 +151,10 @@ class Job:
             "answer": self.answer,
             "preamble": self.preamble,
             "stop": self.stop_at_exception,
+            "skip": self.skip_unencodable,
+            "arguments": self.arguments.value,
+            "keywords": self.keywords,
+            "input_limits": self.input_limits,
             "output": self.limits.output_bytes,
         }
         return json.dumps(body).encode("ascii")
@@ -186,9 +214,31 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a checker makes of a run."""
+    """What a checker makes of a candidate's run, or of all its runs."""
 
     reason: Reason
     detail: str = ""
-    outputs: tuple[str, ...] = field(default=())
-    """Wire-encoded results, where the run is complete."""
+    outputs: tuple[str, ...] = ()
+    """Wire-encoded results, where a checker needs them for its next step."""
+    limit_share: float = 0.0
+    """CPU as a share of its limit, where the checker limits more than the whole run: the largest share."""
+    base_outcome: Outcome | None = None
+    """Of checkers that tell base inputs from others: the outcome on the base inputs alone."""
+    mutated_inputs: int | None = None
+    """Inputs whose arguments the candidate changed, where that was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What a checker learnt from the canonical solution."""
+
+    reason: Reason
+    """`pass`, or why it cannot serve."""
+    detail: str = ""
+    outputs: tuple[str, ...] = ()
+    """What candidates are compared with; only the checker reads it."""
+    inputs_used: tuple[int, ...] = ()
+    """Indices of the task's inputs that count."""
+    cpu_seconds: float = 0.0
+    input_seconds: tuple[float, ...] = ()
+    """CPU on each used input, where the checker limits each."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
-from schemas.records import Reason, Reference, Task
+from pydantic import BaseModel
+
+from schemas.records import Reason, Reference, Task, TaskKind
 from schemas.values import TooLargeError, UnencodableError, decode
-from verifiers.checkers import exception_name, failure, incomplete, stopped, tidy
+from verifiers.checkers import Bench, NoOptions, exception_name, failure, incomplete, stopped, tidy
 from verifiers.compare import equal, same, show
-from verifiers.jobs import OUTPUT_BYTES, Job, Judgement, Limits, Line, Mode, Run
+from verifiers.jobs import OUTPUT_BYTES, Job, Judgement, Lesson, Limits, Line, Mode, Run
 
 _TOTAL_BYTES = 2 * OUTPUT_BYTES
 _PUBLISHED_SECONDS = 3.0
@@ -17,28 +20,38 @@ _PUBLISHED_SECONDS = 3.0
 class Expression:
     """The answer is one expression that writes out a value of the expected type and value; the task's code is not there."""
 
-    cpu_seconds: float | None = None
-    mode: Mode = Mode.EXPRESSION
-    passes: int = 1
+    Options: ClassVar[type[BaseModel]] = NoOptions
+    kinds: ClassVar[frozenset[TaskKind]] = frozenset({TaskKind.OUTPUT})
+    version: ClassVar[int] = 1
+    inputs_cap: ClassVar[int | None] = None
+    runs_code: ClassVar[bool] = True
+    cpu_seconds: ClassVar[float | None] = None
+    mode: ClassVar[Mode] = Mode.EXPRESSION
+    passes: ClassVar[int] = 1
+
+    def __init__(self, options: BaseModel | None = None) -> None:
+        del options
 
     def canonical(self, task: Task) -> str:
         """The expected output as source text."""
         return task.reference
 
-    def reference_job(self, task: Task, inputs: tuple[str, ...], cpu_seconds: float) -> Job:
+    def known_bad(self, task: Task) -> Mapping[str, str]:
+        """A value that no task asks for."""
+        del task
+        return {"wrong value": "'a value that no task asks for'"}
+
+    def learn(self, bench: Bench, task: Task, inputs: tuple[int, ...], cpu_seconds: float) -> Lesson:
         """The expected output, evaluated in the sandbox: a data file's text is not run on the host."""
         del inputs
-        return _job(Mode.EXPRESSION, task, task.reference, cpu_seconds)
+        job = _job(Mode.EXPRESSION, task, task.reference, cpu_seconds)
+        judgement, run = bench.run(job, lambda run: _one_value(run, lambda value: Judgement(Reason.PASS, outputs=(value,))))
+        return Lesson(judgement.reason, judgement.detail, judgement.outputs, cpu_seconds=run.cpu_seconds)
 
-    def reference_outputs(self, run: Run, inputs: int) -> Judgement:
-        """Its value."""
-        del inputs
-        return _one_value(run, lambda value: Judgement(Reason.PASS, outputs=(value,)))
-
-    def job(self, task: Task, reference: Reference, candidate: str, cpu_seconds: float) -> Job:
+    def check(self, bench: Bench, task: Task, reference: Reference, candidate: str, cpu_seconds: float) -> Judgement:
         """The answer's evaluation."""
-        del reference
-        return _job(self.mode, task, candidate, cpu_seconds * self.passes)
+        job = _job(self.mode, task, candidate, cpu_seconds * self.passes)
+        return bench.run(job, lambda run: self.judge(task, reference, run))[0]
 
     def judge(self, task: Task, reference: Reference, run: Run) -> Judgement:
         """The answer's value against the expected one."""
@@ -51,9 +64,9 @@ class Expression:
 class Published(Expression):
     """The rule behind CRUXEval's published verdicts. It can be forged (`0 or True`); use it to reproduce them."""
 
-    cpu_seconds: float | None = _PUBLISHED_SECONDS
-    mode: Mode = Mode.PUBLISHED
-    passes: int = 2
+    cpu_seconds: ClassVar[float | None] = _PUBLISHED_SECONDS
+    mode: ClassVar[Mode] = Mode.PUBLISHED
+    passes: ClassVar[int] = 2
 
     def judge(self, task: Task, reference: Reference, run: Run) -> Judgement:
         """The statement ends in one way if the comparison is true, in another if not; the host says which it was."""

@@ -4,51 +4,27 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import Future
+from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self
 
-from schemas.errors import ExecutorError, StudyError
-from schemas.records import Check, ExecutorInfo, Outcome, Reason, Reference, Task, TaskKind
-from schemas.study import VerifierSpec
-from verifiers.checkers import Checker
-from verifiers.differential import Differential
-from verifiers.jobs import Judgement
-from verifiers.output import Expression, Published
+from schemas.errors import ExecutorError
+from schemas.records import Check, ExecutorInfo, Outcome, Reason, Reference, Task
+from schemas.verifier import VerifierSpec
+from verifiers.bench import LaneBench
+from verifiers.registry import make_checker
 from verifiers.sandbox.base import Sandbox
 from verifiers.sandbox.container import ContainerSandbox
 from verifiers.sandbox.engine import engine_answers, remove_leftovers
 from verifiers.sandbox.pool import Lane, Pool, UnavailableError
 from verifiers.sandbox.process import ProcessSandbox, interpreter_digest, warn_no_sandbox
-from verifiers.settle import Settled, settle
 
-CHECKERS: Final[dict[str, Callable[[], Checker]]] = {
-    "differential": Differential,
-    "expression": Expression,
-    "published": Published,
-}
-"""By the name that a study gives them."""
-_KINDS: Final = {"differential": TaskKind.FUNCTION, "expression": TaskKind.OUTPUT, "published": TaskKind.OUTPUT}
 _OWN_CODE: Final = frozenset({"oracle"})
 _CANONICAL_FACTOR = 6
 _LIMIT_FACTOR = 4
 _MUTANT_SECONDS = 2.0
-
-
-def checker_for(spec: VerifierSpec, kind: TaskKind) -> str:
-    """The checker that the study names, or the one that `auto` means for this kind of task. Raises StudyError."""
-    if spec.checker == "auto":
-        return "differential" if kind is TaskKind.FUNCTION else "expression"
-    if _KINDS[spec.checker] is not kind:
-        fitting = ", ".join(name for name, of in _KINDS.items() if of is kind)
-        raise StudyError(
-            "stacks, verifier.checker",
-            expected=f"a checker for tasks of kind {kind.value} ({fitting}, or auto)",
-            found=spec.checker,
-            remedy="Change the stack's checker, or the benchmark.",
-        )
-    return spec.checker
 
 
 def resolve_executor(spec: VerifierSpec, providers: Collection[str]) -> ExecutorInfo:
@@ -94,14 +70,15 @@ class Verifier:
 
     def __init__(self, spec: VerifierSpec, checker: str, info: ExecutorInfo) -> None:
         self._spec = spec
-        self._checker = CHECKERS[checker]()
+        self._checker = make_checker(checker, spec.options)
         if info.kind == "docker":
             remove_leftovers()
         workers = spec.workers or _processors()
-        self._pool = Pool(lambda: _sandbox(spec, info), workers)
+        recycle = 1 if spec.isolation == "fresh" else spec.recycle
+        self._pool = Pool(lambda: _sandbox(spec, info), workers, recycle=recycle)
 
     def reference(self, task: Task, mutants: Iterable[str] = ()) -> Future[Reference]:
-        """Run the canonical solution; then mutants, one after another, until one fails for a wrong result."""
+        """Run the canonical solution and known-bad candidates; then mutants, until one fails for a wrong result."""
         return self._pool.submit(lambda lane: self._reference(lane, task, mutants))
 
     def check(self, task: Task, reference: Reference, candidate: str) -> Future[Check]:
@@ -128,36 +105,39 @@ class Verifier:
 
     def _reference(self, lane: Lane, task: Task, mutants: Iterable[str]) -> Reference:
         lane.separate(canonicals=True)
-        used = tuple(range(min(len(task.inputs), self._spec.inputs_cap)))
-        inputs = tuple(task.inputs[index] for index in used)
-        job = self._checker.reference_job(task, inputs, _CANONICAL_FACTOR * self._spec.cpu_seconds)
+        cap = self._spec.inputs_cap or self._checker.inputs_cap or len(task.inputs)
+        limit = _CANONICAL_FACTOR * self._spec.cpu_seconds
         try:
-            first = settle(lane, job, lambda run: self._checker.reference_outputs(run, len(inputs)))
+            lesson = self._checker.learn(LaneBench(lane), task, tuple(range(min(len(task.inputs), cap))), limit)
         except UnavailableError as error:
-            return _unusable(task, Judgement(Reason.INFRASTRUCTURE, str(error)))
-        if first.judgement.reason is not Reason.PASS:
-            return _unusable(task, first.judgement)
+            return _unusable(task, Reason.INFRASTRUCTURE, str(error))
+        if lesson.reason is not Reason.PASS:
+            return _unusable(task, lesson.reason, lesson.detail)
         reference = Reference(
             task_id=task.id,
             outcome=Outcome.PASS,
             reason=Reason.PASS,
-            outputs=first.judgement.outputs,
-            inputs_used=used,
-            cpu_seconds=first.run.cpu_seconds,
+            outputs=lesson.outputs,
+            inputs_used=lesson.inputs_used,
+            cpu_seconds=lesson.cpu_seconds,
+            input_seconds=lesson.input_seconds,
         )
-        again = self._check(lane, task, reference, self._checker.canonical(task), job.limits.cpu_seconds)
+        again = self._check(lane, task, reference, self._checker.canonical(task), limit)
         if again.outcome is not Outcome.PASS:
-            return _unusable(task, Judgement(again.reason, f"second run of the canonical solution: {again.detail}"))
-        cpu = min(first.run.cpu_seconds, again.cpu_seconds)
-        return Reference(
-            task_id=task.id,
-            outcome=Outcome.PASS,
-            reason=Reason.PASS,
-            outputs=reference.outputs,
-            inputs_used=used,
-            mutant=self._failing(lane, task, reference, mutants),
-            cpu_seconds=cpu,
-        )
+            return _unusable(task, again.reason, f"second run of the canonical solution: {again.detail}")
+        known_bad = self._known_bad(lane, task, reference)
+        if not known_bad:
+            return _unusable(task, Reason.ACCEPTS_ANYTHING, "every candidate that is known to be bad passes")
+        reference = replace(reference, known_bad=known_bad, cpu_seconds=min(reference.cpu_seconds, again.cpu_seconds))
+        return replace(reference, mutant=self._failing(lane, task, reference, mutants))
+
+    def _known_bad(self, lane: Lane, task: Task, reference: Reference) -> str:
+        """What was wrong with the first known-bad candidate that failed; empty where none did."""
+        for name, candidate in self._checker.known_bad(task).items():
+            check = self._check(lane, task, reference, candidate, self._limit(reference))
+            if check.outcome is Outcome.FAIL:
+                return name
+        return ""
 
     def _failing(self, lane: Lane, task: Task, reference: Reference, mutants: Iterable[str]) -> str:
         """The first mutant that gives a wrong result, else the first that fails in another way that time does not decide."""
@@ -175,13 +155,11 @@ class Verifier:
         if reference.outcome is not Outcome.PASS:
             detail = f"the canonical solution cannot serve: {reference.reason.value}"
             return Check(Outcome.UNMEASURED, Reason.REFERENCE_UNUSABLE, detail)
-        job = self._checker.job(task, reference, candidate, limit)
+        bench = LaneBench(lane)
         try:
-            settled = settle(lane, job, lambda run: self._checker.judge(task, reference, run))
+            return bench.check(self._checker.check(bench, task, reference, candidate, limit))
         except UnavailableError as error:
-            rechecks = tuple(dict(fault.summary()) for fault in error.faults)
-            return Check(Outcome.UNMEASURED, Reason.INFRASTRUCTURE, "no sandbox could run it", rechecks=rechecks)
-        return _check(settled)
+            return bench.unavailable(error)
 
 
 _BY_TIME = frozenset({Reason.CPU_LIMIT, Reason.WALL_LIMIT, Reason.IDLE})
@@ -198,21 +176,5 @@ def _sandbox(spec: VerifierSpec, info: ExecutorInfo) -> Sandbox:
     return ProcessSandbox(spec.memory_mb)
 
 
-def _unusable(task: Task, judgement: Judgement) -> Reference:
-    return Reference(task_id=task.id, outcome=Outcome.UNMEASURED, reason=judgement.reason, detail=judgement.detail)
-
-
-def _check(settled: Settled) -> Check:
-    run, judgement = settled.run, settled.judgement
-    return Check(
-        outcome=Outcome.PASS if judgement.reason is Reason.PASS else Outcome.FAIL,
-        reason=judgement.reason,
-        detail=judgement.detail,
-        wall_seconds=run.wall_seconds,
-        cpu_seconds=run.cpu_seconds,
-        peak_memory_bytes=run.peak_bytes,
-        cpu_limit_seconds=run.cpu_limit_seconds,
-        load=run.load,
-        container=run.container,
-        rechecks=settled.rechecks,
-    )
+def _unusable(task: Task, reason: Reason, detail: str) -> Reference:
+    return Reference(task_id=task.id, outcome=Outcome.UNMEASURED, reason=reason, detail=detail)

@@ -177,6 +177,7 @@ _CHECKS: Final[dict[pa.DataType, Callable[[object], str | None]]] = {
     pa.timestamp("us", "UTC"): _check_time,
     pa.list_(pa.string()): _check_list(_check_text),
     pa.list_(pa.int64()): _check_list(_check_integer),
+    pa.list_(pa.float64()): _check_list(_check_number),
 }
 
 

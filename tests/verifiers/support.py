@@ -13,7 +13,7 @@ from verifiers.sandbox.base import SandboxError
 HOST = """
 import sys, warnings
 warnings.simplefilter("ignore")
-from schemas.study import VerifierSpec
+from schemas.verifier import VerifierSpec
 from tests.verifiers.support import function_task, reference_of
 from verifiers.verify import Verifier, resolve_executor
 spec = VerifierSpec(executor=sys.argv[1], cpu_seconds=60, workers=1)

@@ -8,7 +8,8 @@ import pytest
 
 from evalnoise.benchmarks.load import load_benchmark
 from schemas.records import Outcome
-from schemas.study import EvalplusBenchmark, VerifierSpec
+from schemas.study import EvalplusBenchmark
+from schemas.verifier import VerifierSpec
 from verifiers.verify import Verifier, resolve_executor
 
 pytestmark = [pytest.mark.docker, pytest.mark.realdata, pytest.mark.usefixtures("docker_engine")]

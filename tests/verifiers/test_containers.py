@@ -16,7 +16,7 @@ from docker import DockerClient
 from docker.models.containers import Container
 
 from schemas.records import Check, ExecutorInfo, Outcome, Reason
-from schemas.study import VerifierSpec
+from schemas.verifier import VerifierSpec
 from tests.verifiers.support import HOST, function_task, reference_of
 from verifiers.jobs import Job, Limits, Mode
 from verifiers.sandbox import engine

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from schemas.records import Outcome, Reason, Reference, Task, TaskKind
-from schemas.study import VerifierSpec
 from schemas.values import decode, encode
+from schemas.verifier import VerifierSpec
 from tests.verifiers.hostile import ATTACKS, HONEST, INPUTS, Attack
 from tests.verifiers.support import function_task, reference_of
 from verifiers.differential import Differential

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from schemas.records import Outcome, Reference, Task, TaskKind
-from schemas.study import VerifierSpec
+from schemas.verifier import VerifierSpec
 from verifiers.verify import Verifier, resolve_executor
 
 pytestmark = [pytest.mark.docker, pytest.mark.realdata]

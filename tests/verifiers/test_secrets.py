@@ -8,8 +8,9 @@ import pytest
 
 from evalnoise.benchmarks.load import load_benchmark
 from schemas.records import Outcome, Reason
-from schemas.study import StarterBenchmark, VerifierSpec
+from schemas.study import StarterBenchmark
 from schemas.values import decode, encode
+from schemas.verifier import VerifierSpec
 from tests.verifiers.support import function_task, reference_of
 from tests.verifiers.thieves import SCANNER, WALKER, thief
 from verifiers.image.build import ensure_image

@@ -15,11 +15,12 @@ import pytest
 
 from schemas.errors import ExecutorError, StudyError
 from schemas.records import Check, Outcome, Reason, Reference, Task, TaskKind
-from schemas.study import VerifierSpec
+from schemas.verifier import VerifierSpec
 from tests.verifiers.support import HOST, function_task, output_task
 from verifiers import verify
+from verifiers.registry import checker_for
 from verifiers.sandbox.process import NoSandboxWarning
-from verifiers.verify import Verifier, checker_for, resolve_executor
+from verifiers.verify import Verifier, resolve_executor
 
 SPEC = VerifierSpec(executor="process", cpu_seconds=0.5, workers=1)
 DOUBLE = function_task("def f(x):\n    return x * 2\n", (1,), (2.5,), ("a",))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from verifiers.jobs import Ended, Job, Run
-from verifiers.supervisor.wires import FRAME_BYTES, PIECE_BYTES, frame_head
+from verifiers.supervisor.wires import LENGTH_BYTES, frame_length
 
 _MAX_FACTS = 2**16
 GRACE_SECONDS = 30.0
@@ -61,8 +61,7 @@ class Conversation:
 
     def greet(self, seconds: float) -> str:
         """Wait until the supervisor is ready; the version of its Python."""
-        letter, payload = self._frame(time.monotonic() + seconds)
-        header = self._facts(payload) if letter == b"h" else {}
+        header = self._facts(time.monotonic() + seconds)
         if header.get("ready") is not True:
             raise SandboxError("the supervisor did not greet", container=self._name)
         return str(header.get("python"))
@@ -75,43 +74,33 @@ class Conversation:
             raise SandboxError("the supervisor sent more than its job's frames", container=self._name)
         body = job.body()
         self._send(job.header(len(body)).pack() + body, deadline)
-        output = bytearray()
-        while True:
-            letter, payload = self._frame(deadline)
-            if letter == b"h":
-                break
-            output += payload
-            if len(output) > job.limits.total_bytes + 1:  # the supervisor stops at one byte too many
-                raise SandboxError("the supervisor passed on more than it may", container=self._name)
+        facts = self._facts(deadline)
         try:
-            return _run(self._facts(payload), bytes(output[: job.limits.total_bytes]), job, self._name)
+            body = self._take(_size(facts, job.limits.total_bytes), deadline)
+            return _run(facts, body, job, self._name)
         except (KeyError, ValueError, TypeError) as error:
-            raise SandboxError(f"the supervisor sent an incomplete header: {error}", container=self._name) from None
+            raise SandboxError(f"the supervisor sent facts that cannot be: {error}", container=self._name) from None
 
     def _send(self, data: bytes, deadline: float) -> None:
         """Send a job. A supervisor that ends meanwhile may have said why, and that is worth more than that it is gone."""
         try:
             self._channel.send(data, deadline)
         except SandboxError:
-            letter, payload = self._frame(time.monotonic() + _LAST_WORDS_SECONDS)
-            if letter == b"h":
-                self._facts(payload)
+            self._facts(time.monotonic() + _LAST_WORDS_SECONDS)
             raise
 
-    def _frame(self, deadline: float) -> tuple[bytes, bytes]:
-        letter, size = frame_head(self._take(FRAME_BYTES, deadline))
-        if size > {b"h": _MAX_FACTS, b"o": PIECE_BYTES}.get(letter, -1):
+    def _facts(self, deadline: float) -> dict[str, Any]:
+        """What the supervisor says next. Raises SandboxError, for its own fault too."""
+        size = frame_length(self._take(LENGTH_BYTES, deadline))
+        if size > _MAX_FACTS:
             raise SandboxError("the supervisor sent a malformed frame", container=self._name)
-        return letter, self._take(size, deadline)
-
-    def _facts(self, payload: bytes) -> dict[str, Any]:
         try:
-            header: dict[str, Any] = json.loads(payload)
+            facts: dict[str, Any] = json.loads(self._take(size, deadline))
         except ValueError:
-            raise SandboxError("the supervisor sent a malformed header", container=self._name) from None
-        if "fault" in header:
-            raise SandboxError(f"the supervisor failed: {header['fault']}", container=self._name)
-        return header
+            raise SandboxError("the supervisor sent malformed facts", container=self._name) from None
+        if "fault" in facts:
+            raise SandboxError(f"the supervisor failed: {facts['fault']}", container=self._name)
+        return facts
 
     def _take(self, size: int, deadline: float) -> bytes:
         while len(self._buffer) < size:
@@ -119,6 +108,13 @@ class Conversation:
         data = bytes(self._buffer[:size])
         del self._buffer[:size]
         return data
+
+
+def _size(facts: Mapping[str, Any], most: int) -> int:
+    size = int(facts["body"])
+    if 0 <= size <= most:
+        return size
+    raise ValueError(f"{size} bytes of output")
 
 
 def _run(header: Mapping[str, Any], body: bytes, job: Job, name: str) -> Run:

@@ -86,6 +86,14 @@ class Lane:
         self._jobs = 0
         self._patient = True
         self._knows_canonicals = False
+        self._tests: Lane | None = None
+
+    @property
+    def tests(self) -> Lane:
+        """A lane beside this one, for jobs that hold expected values. No candidate ever runs there."""
+        if self._tests is None:
+            self._tests = Lane(self._start, self._gate, self._closing, self._recycle)
+        return self._tests
 
     def separate(self, *, canonicals: bool) -> None:
         """Say before the work whether its jobs run canonical solutions: where they ran, no candidate will."""
@@ -113,9 +121,15 @@ class Lane:
 
     def abort(self) -> None:
         """From another thread: make a running job fail at once."""
-        sandbox = self._sandbox
-        if sandbox is not None:
-            sandbox.abort()
+        for sandbox in (self._sandbox, self._tests and self._tests._sandbox):  # noqa: SLF001 - a lane too
+            if sandbox is not None:
+                sandbox.abort()
+
+    def close(self) -> None:
+        """Remove the sandboxes of this lane and of the one beside it."""
+        self.discard()
+        if self._tests is not None:
+            self._tests.discard()
 
     def _attempts(self, job: Job, gate: Callable[[], contextlib.AbstractContextManager[None]]) -> tuple[Run, tuple[Fault, ...]]:
         faults: list[Fault] = []
@@ -202,7 +216,7 @@ class Pool:
                 elif future.set_running_or_notify_cancel():
                     _settle(future, work, lane)
         finally:
-            lane.discard()
+            lane.close()
 
 
 def _settle(future: Future[Any], work: Callable[[Lane], Any], lane: Lane) -> None:

@@ -1,6 +1,6 @@
-"""Runs one candidate inside its own process and writes what came of it, line by line, to a pipe. Standard library alone.
+"""Runs one candidate inside its own process and writes what came of it, line by line, to a file. Standard library alone.
 
-Nothing here is secret or trusted once the candidate's code has begun: whoever reads the pipe takes values from it and
+Nothing here is secret or trusted once the candidate's code has begun: whoever reads the file takes values from it and
 compares them elsewhere. Each line is a letter and a text in ASCII; `verifiers.jobs.Line` says which letters there are.
 """
 
@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import sys
+import time
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -25,14 +27,14 @@ _OPERAND = "_evalnoise_operand"
 class _Report:
     """Writes lines at once, so that what was learnt before a crash is not lost."""
 
-    def __init__(self, pipe: int, cap: int) -> None:
-        self._pipe = pipe
+    def __init__(self, file: int, cap: int) -> None:
+        self._file = file
         self._cap = cap
 
     def line(self, letter: str, text: str = "") -> None:
         data = f"{letter}{text}\n".encode("ascii")
         while data:
-            data = data[os.write(self._pipe, data) :]
+            data = data[os.write(self._file, data) :]
 
     def output(self, value: object) -> bool:
         """Whether the value could be sent."""
@@ -46,6 +48,15 @@ class _Report:
             self.line("o", text)
             return True
         return False
+
+    def arguments(self, arguments: object, before: str, *, send: bool) -> None:
+        """Whether the call changed its arguments, and to what."""
+        try:
+            after = encode(arguments, max_bytes=max(2 * len(before), self._cap))
+        except (TooLargeError, UnencodableError, RecursionError):
+            after = ""
+        if after != before:
+            self.line("a", after if send else "")
 
     def exception(self, error: BaseException, letter: str = "x") -> None:
         if isinstance(error, SystemExit):
@@ -76,12 +87,12 @@ class _Report:
         self.line("s", json.dumps(body))
 
 
-def run(job: Mapping[str, Any], pipe: int) -> None:
+def run(job: Mapping[str, Any], file: int) -> None:
     """Run the job and write its lines. Returns when the candidate is done; its threads may still run."""
     for name in [name for name in sys.modules if name.split(".", 1)[0] in {"schemas", "verifiers"}]:
         del sys.modules[name]  # the candidate's imports should find what a plain Python has
     random.seed(0)
-    report = _Report(pipe, job["output"])
+    report = _Report(file, job["output"])
     _MODES[job["mode"]](job, report)
     report.line(".")
 
@@ -118,17 +129,36 @@ def _calls(job: Mapping[str, Any], report: _Report) -> None:
     if not callable(entry_point):
         report.line("m")
         return
-    for text in job["inputs"]:
-        arguments: Any = decode(text, max_bytes=len(text))
-        try:
-            value = entry_point(*arguments)
-        except BaseException as error:
-            report.exception(error)
-            if job["stop"] or isinstance(error, SystemExit):
-                return
-        else:
-            if not report.output(value):
-                return
+    limits = job["input_limits"] or (0.0,) * len(job["inputs"])
+    for text, limit in zip(job["inputs"], limits, strict=True):
+        if not _call(entry_point, text, limit, job, report):
+            return
+
+
+def _call(entry_point: Callable[..., Any], text: str, limit: float, job: Mapping[str, Any], report: _Report) -> bool:
+    """Call the entry point on one input and say what came of it; whether to go on with the next."""
+    given: Any = decode(text, max_bytes=len(text))
+    arguments, keywords = given if job["keywords"] else (given, {})
+    started = time.process_time()
+    if limit:
+        # Its default action ends the process. Twice the limit, so that border cases are measured.
+        signal.setitimer(signal.ITIMER_PROF, 2 * limit)
+    error = value = None
+    try:
+        value = entry_point(*arguments, **keywords)
+    except BaseException as raised:
+        error = raised
+    if limit:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        report.line("t", f"{time.process_time() - started:.6f}")
+    if error is not None:
+        report.exception(error)
+        goes_on = not (job["stop"] or isinstance(error, SystemExit))
+    else:
+        goes_on = report.output([value, arguments] if job["arguments"] == "output" else value) or job["skip"]
+    if goes_on and job["arguments"] in {"look", "send"}:
+        report.arguments(given, text, send=job["arguments"] == "send")
+    return bool(goes_on)
 
 
 def _expression(job: Mapping[str, Any], report: _Report) -> None:

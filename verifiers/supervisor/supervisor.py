@@ -2,7 +2,7 @@
 
 Started as PID 1 of a container, or as a plain process. Talks to the host over standard input and output; candidates get neither
 descriptor. A forked process starts with a copy of the supervisor's memory, so the supervisor must never know a job: of each it
-reads limits alone, the forked process reads its own job, and output passes by unread (`wires`).
+reads limits alone, the forked process reads its own job, and output is sent on unread (`wires`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ sys.path.insert(0, _ROOT)
 from verifiers.supervisor import child  # noqa: E402 - the path must be set before
 from verifiers.supervisor.processes import Container, Home, Host, Tally  # noqa: E402
 from verifiers.supervisor.wipe import JOB_DIRECTORY, sizes, wipe  # noqa: E402
-from verifiers.supervisor.wires import PIECE_BYTES, Header, HostGoneError, read_exactly, read_header, relay, send  # noqa: E402
+from verifiers.supervisor.wires import Header, HostGoneError, open_output, pass_on, read_exactly, read_header, send  # noqa: E402
 
 # A candidate should find no more to import than a plain Python offers.
 sys.path[:] = [entry for entry in sys.path if entry not in {_ROOT, str(Path(__file__).resolve().parent)}]
@@ -46,8 +46,6 @@ _IDLE_SHARE = 0.01
 _FILE_BYTES = 32 * 2**20
 _FILES = 256
 _PROCESSES = 48
-_GATHER_MS = 2
-"""Small writes are left in the pipe for so long: most candidates end meanwhile, and one piece costs less than many."""
 _STARTED = b"+"
 
 
@@ -92,30 +90,27 @@ class Supervisor:
         ooms = self._home.oom_kills()
         self._home.begin()
         started = time.monotonic()
-        read_end, write_end = os.pipe()
+        output = open_output()
         told, tell = os.pipe()
         pid = os.fork()
         if pid == 0:
-            return self._become_candidate(limits, uid, write_end, tell)
-        os.close(write_end)
+            return self._become_candidate(limits, uid, output, tell)
         os.close(tell)
         tally = Tally(main=pid)
         try:
-            ended, sent = self._watch(limits, read_end, told, tally)
+            ended = self._watch(limits, told, tally)
         finally:
             self._home.kill_all(tally)
             wall = time.monotonic() - started
             cpu = self._home.total(tally)
         os.close(told)
-        # Every writer is dead, so this ends.
-        while sent <= limits.total and (moved := relay(read_end, limits.total + 1 - sent)):
-            sent += moved
-        os.close(read_end)
         clean = wipe(self._folders, lambda: _become_user(uid), self._empty)
-        if ended == "exited" and sent > limits.total:
+        written = os.fstat(output).st_size
+        if ended == "exited" and written > limits.total:
             ended = "overflow"
         elif ended == "exited" and os.WIFSIGNALED(tally.status or 0):
             ended = "signalled"
+        body = min(written, limits.total)
         send(
             {
                 "ended": ended,
@@ -125,20 +120,19 @@ class Supervisor:
                 "peak": tally.peak,
                 "oom": self._home.oom_kills() > ooms,
                 "leftovers": self._home.leftovers() + ([] if clean else ["files"]),
+                "body": body,
             }
         )
+        pass_on(output, body)
+        os.close(output)
         return None
 
-    def _watch(self, limits: Header, pipe: int, told: int, tally: Tally) -> tuple[str, int]:
-        """Pass output on until the candidate ends or crosses a limit; which of the two, and how many bytes it wrote."""
-        os.set_blocking(pipe, False)
+    def _watch(self, limits: Header, told: int, tally: Tally) -> str:
+        """Wait until the candidate ends or crosses a limit; which of the two."""
         os.set_blocking(told, False)
-        poll, others = select.poll(), select.poll()
-        for descriptor in (pipe, self._wake):
+        poll = select.poll()
+        for descriptor in (told, self._wake):
             poll.register(descriptor, select.POLLIN)
-        others.register(self._wake, select.POLLIN)
-        sent = 0
-        flows = False
         watch: _Watch | None = None
         ended = ""
         while not ended:
@@ -147,17 +141,12 @@ class Supervisor:
                 self._reap(tally)
             if watch is None and _has_started(told, ended=tally.status is not None):
                 watch = _Watch(limits)
+                poll.unregister(told)
                 poll.register(0, select.POLLIN)  # not before: until then the job's body stands there
             if 0 in ready:
                 raise HostGoneError  # nothing is sent while a job runs, so this is the end of the connection
-            if pipe in ready and self._wake not in ready and (flows or not others.poll(_GATHER_MS)):
-                moved = relay(pipe, limits.total + 1 - sent)
-                sent += moved
-                flows = moved > PIECE_BYTES // 2
-                if not moved:
-                    poll.unregister(pipe)
-            ended = "overflow" if sent > limits.total else self._end_of(tally, watch)
-        return ended, sent
+            ended = self._end_of(tally, watch)
+        return ended
 
     def _end_of(self, tally: Tally, watch: _Watch | None) -> str:
         if tally.status is not None:
@@ -171,7 +160,7 @@ class Supervisor:
             while tally.reap():
                 pass
 
-    def _become_candidate(self, limits: Header, uid: int, pipe: int, tell: int) -> Callable[[], None]:
+    def _become_candidate(self, limits: Header, uid: int, output: int, tell: int) -> Callable[[], None]:
         """In the new process: read the job and take the place of a candidate; what is left to do."""
         try:
             signal.set_wakeup_fd(-1)
@@ -179,7 +168,7 @@ class Supervisor:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             job = json.loads(read_exactly(limits.length))
-            pipe, tell = _only_descriptors(pipe, tell)
+            output, tell = _only_descriptors(output, tell)
             os.setsid()
             _be_killed_first()
             _limit(limits, own_user=bool(uid))
@@ -192,7 +181,7 @@ class Supervisor:
         except BaseException as error:
             os.write(tell, f"{type(error).__name__}: {error}"[:200].encode("ascii", "replace"))
             os._exit(1)
-        return partial(child.run, job, pipe)
+        return partial(child.run, job, output)
 
 
 class _Watch:
@@ -236,10 +225,10 @@ def _status(status: int) -> int:
     return os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def _only_descriptors(pipe: int, tell: int) -> tuple[int, int]:
+def _only_descriptors(output: int, tell: int) -> tuple[int, int]:
     """Close every descriptor but these two, which become 3 and 4; 0 to 2 lead nowhere."""
     nowhere = os.open(os.devnull, os.O_RDWR)
-    high = os.dup2(pipe, 200), os.dup2(tell, 201)
+    high = os.dup2(output, 200), os.dup2(tell, 201)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
     os.dup2(high[0], 3)

@@ -1,9 +1,10 @@
 """What goes between the host and the supervisor, and how a candidate's output passes without being read. Standard library alone.
 
 The host sends a header of numbers and then a body, the job. The supervisor reads the header only: the body is for the process
-that it forks. Back come frames: a letter, four bytes of length, a payload. `h` carries JSON of the supervisor's own, `o` a
-piece of what the candidate wrote. A process that is forked for it and then ends copies it; so the supervisor's memory, of which
-every later candidate gets a copy, never holds any of it.
+that it forks. Back comes one frame, four bytes of length and JSON of the supervisor's own, and behind it so many bytes of the
+candidate's as the JSON says. They lie in a file in memory that the candidate wrote; the kernel copies them from there, once every
+process that could change them is dead. So the supervisor's memory, of which every later candidate gets a copy, never holds them,
+and no length on the wire depends on anything but the file's size.
 """
 
 from __future__ import annotations
@@ -11,16 +12,12 @@ from __future__ import annotations
 import json
 import os
 import struct
+import tempfile
 from typing import Any, NamedTuple
 
 _HEADER = struct.Struct(">Q4d2Q")
-_FRAME = struct.Struct(">cI")
-_COUNT = struct.Struct(">I")
-FRAME_BYTES = _FRAME.size
-PIECE_BYTES = 2**16
-"""A piece of output is not longer."""
-_AT_ONCE_BYTES = 2**20
-"""More is not copied without a look at the job's limits."""
+_LENGTH = struct.Struct(">I")
+LENGTH_BYTES = _LENGTH.size
 
 
 class HostGoneError(Exception):
@@ -48,10 +45,10 @@ class Header(NamedTuple):
         return _HEADER.pack(*self)
 
 
-def frame_head(data: bytes) -> tuple[bytes, int]:
-    """Letter and length of the payload of a frame that begins so."""
-    letter, size = _FRAME.unpack(data)
-    return letter, size
+def frame_length(data: bytes) -> int:
+    """Length of the JSON behind these bytes."""
+    length: int = _LENGTH.unpack(data)[0]
+    return length
 
 
 def read_exactly(size: int) -> bytes:
@@ -74,7 +71,7 @@ def read_header() -> Header:
 def send(facts: dict[str, Any]) -> None:
     """Send a frame of the supervisor's own."""
     text = json.dumps(facts).encode("ascii")
-    _write(_FRAME.pack(b"h", len(text)) + text)
+    _write(_LENGTH.pack(len(text)) + text)
 
 
 def _write(data: bytes) -> None:
@@ -83,41 +80,36 @@ def _write(data: bytes) -> None:
         view = view[os.write(1, view) :]
 
 
-def relay(pipe: int, most: int) -> int:
-    """Pass on what is in a candidate's pipe, at most so many bytes; how many there were, 0 at its end too.
+def open_output() -> int:
+    """A new file for a candidate's output, which has no name in any folder."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("output", os.MFD_CLOEXEC)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
 
-    A process that is forked for it reads the pipe, says how much it read and writes that: so every length on the wire is that of
-    bytes in hand, whatever tricks the candidate plays with its pipe, and no memory that outlives the process has seen them. (The
-    kernel could move the bytes from pipe to pipe unread; but a candidate can mark them as packets, whose rest a short read drops,
-    and then what it writes next would stand where the host expects a head.)
-    """
-    read_end, write_end = os.pipe()
+
+def pass_on(output: int, size: int) -> None:
+    """Send the first bytes of a candidate's output, unread. There must be so many, and nobody left who could change them."""
+    if not hasattr(os, "memfd_create"):
+        _copy_in_a_process(output, size)
+        return
+    sent = 0
+    while sent < size:
+        count = os.sendfile(1, output, sent, size - sent)
+        if not count:
+            raise OSError("output could not be passed on")
+        sent += count
+
+
+def _copy_in_a_process(output: int, size: int) -> None:
+    """Where the kernel does not copy from files to pipes: a process that is forked for it reads them, and then ends."""
     pid = os.fork()
     if pid == 0:
+        code = 1
         try:
-            os.write(write_end, _COUNT.pack(_copy(pipe, min(most, _AT_ONCE_BYTES))))
+            _write(os.pread(output, size, 0))
+            code = 0
         finally:
-            os._exit(0)
-    os.close(write_end)
-    try:
-        count = os.read(read_end, _COUNT.size)
-    finally:
-        os.close(read_end)
-        os.waitpid(pid, 0)
-    if len(count) != _COUNT.size:
+            os._exit(code)
+    if os.waitpid(pid, 0)[1] != 0:
         raise OSError("output could not be passed on")
-    return int(_COUNT.unpack(count)[0])
-
-
-def _copy(pipe: int, most: int) -> int:
-    copied = 0
-    while copied < most:
-        try:
-            data = os.read(pipe, min(most - copied, PIECE_BYTES))
-        except BlockingIOError:
-            break
-        if not data:
-            break
-        _write(_FRAME.pack(b"o", len(data)) + data)
-        copied += len(data)
-    return copied
