@@ -9,8 +9,8 @@ from typing import Final
 
 REQUEST_NORMALISER: Final = 1
 EXTRACTOR: Final = 1
-CHECKER: Final = 2
-SUPERVISOR: Final = 3
+CHECKER: Final = 3
+SUPERVISOR: Final = 4
 ORACLE: Final = 1
 
 
