@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
@@ -180,13 +181,13 @@ class Stack(Model):
     """How candidates are checked."""
 
 
-class ReplaySource(Model):
-    """Which cells of this study a replay condition replays."""
+class CellSource(Model):
+    """Which cells of this study a replay replays, or a reverify condition verifies again."""
 
     condition: Slug
-    """A condition of kind `live` or `temperature-zero`."""
+    """A condition of kind `live` or `temperature-zero`; for `reverify` also of kind `replay`."""
     replicate: int = Field(default=0, ge=0)
-    """The replicate whose responses are replayed."""
+    """The replicate whose responses are replayed, or whose final candidates are verified again."""
 
 
 class Condition(Model):
@@ -198,9 +199,10 @@ class Condition(Model):
     """`live`: the stack as it is. `temperature-zero`: the same at temperature 0. `replay`: recorded responses, so that only the
     stages after generation can vary. `reverify`: the candidates of the source, frozen, so that only verification can vary."""
     provider: dict[str, Any] = Field(default_factory=dict)
-    """Overrides of the stack's provider options."""
-    source: ReplaySource | None = None
-    """Kind `replay`: the cells to record and replay. Absent with provider `recording`: the file is the recording."""
+    """Overrides of the stack's provider options. Kind `reverify` calls nobody and takes none."""
+    source: CellSource | None = None
+    """Kind `replay`: the cells to record and replay; absent with provider `recording`, whose file is the recording. Kind
+    `reverify`: the cells whose final candidates are verified again, one verification per replicate."""
 
 
 class JudgeCondition(Model):
@@ -288,6 +290,7 @@ class Study(Model):
         by_name = {c.name: c for c in self.conditions}
         for index, condition in enumerate(self.conditions):
             _check_condition(index, condition, by_name, self.replicates)
+        for condition in self.conditions:
             for stack in self.stacks:
                 self.provider(stack, condition)
         if self.judge:
@@ -297,7 +300,8 @@ class Study(Model):
     def provider(self, stack: Stack, condition: Condition) -> ProviderSpec:
         """The stack's provider under a condition: overrides merged, kind's rule applied. Raises LocatedError.
 
-        A replay with a source makes its source's requests, so it inherits the source's options.
+        A replay with a source makes its source's requests, so it inherits the source's options. A reverify condition makes none;
+        its provider is the one that its candidates came from.
         """
         place = ("conditions", self.conditions.index(condition), "provider")
         base = stack.provider
@@ -316,14 +320,15 @@ class Study(Model):
         except ValidationError as error:
             # The cause holds every wrong option, for a reader that can name them one by one.
             raise LocatedError(place, f"options of stack {stack.name}'s provider") from error
-        if condition.kind != "replay" and isinstance(spec, RecordingProvider) and spec.pairing == "fixed":
+        fresh = condition.kind not in {"replay", "reverify"}
+        if fresh and isinstance(spec, RecordingProvider) and spec.pairing == "fixed":
             raise LocatedError((*place, "pairing"), "occurrence, because one recorded answer for all replicates is a replay")
         if condition.kind == "replay" and condition.source is None and spec.name != "recording":
             raise LocatedError(place[:2], "`source`, because the provider is not a recording")
         return spec
 
     def repeats_one_draw(self, stack: Stack, condition: Condition) -> bool:
-        """Whether every replicate of the condition gets the same recorded answers, so that its score is a single draw."""
+        """Whether every replicate of the condition has the same answers or candidates, so that its score is a single draw."""
         if condition.source is not None:
             return True
         spec = self.provider(stack, condition)
@@ -340,16 +345,19 @@ class Study(Model):
         found = [c for c in replays if wanted in (None, c.name)]
         if len(found) != 1:
             names = ", ".join(c.name for c in replays) or "none"
-            raise LocatedError(("judge", "candidates"), f"the name of one replay condition (there are: {names})")
+            expected = f"the name of one replay condition (there are: {names})"
+            raise LocatedError(("judge", "candidates"), expected, [c.name for c in replays])
         return found[0]
 
 
 class LocatedError(ValueError):
     """An impossible value at a known place, for rules that span several fields."""
 
-    def __init__(self, loc: tuple[str | int, ...], expected: str) -> None:
+    def __init__(self, loc: tuple[str | int, ...], expected: str, known: Iterable[str] = ()) -> None:
         self.loc = loc
         self.expected = expected
+        self.known = tuple(known)
+        """Values that would be right, where a text is wrong: the nearest is named."""
         super().__init__(f"{'.'.join(map(str, loc))}: expected {expected}")
 
 
@@ -361,16 +369,25 @@ def _unique(names: list[tuple[str, tuple[str | int, ...]]]) -> None:
         seen[name] = ".".join(map(str, place))
 
 
+_SOURCES = {"replay": ("live", "temperature-zero"), "reverify": ("live", "temperature-zero", "replay")}
+"""By the kind of a condition with a source: the kinds that the source may have."""
+
+
 def _check_condition(index: int, condition: Condition, by_name: dict[str, Condition], replicates: int) -> None:
     place = ("conditions", index, "source")
+    if condition.kind == "reverify" and condition.provider:
+        raise LocatedError((*place[:2], "provider"), "no `provider`, because a reverify condition calls nobody")
     if condition.source is None:
+        if condition.kind == "reverify":
+            raise LocatedError(place[:2], "`source`, because a reverify condition verifies the candidates of another condition")
         return
-    if condition.kind != "replay":
-        raise LocatedError(place, "no `source`, because only replay conditions have one")
-    origin = by_name.get(condition.source.condition)
-    if origin is None or origin.kind == "replay":
-        live = ", ".join(name for name, c in by_name.items() if c.kind != "replay") or "none"
-        raise LocatedError((*place, "condition"), f"the name of a condition that is not a replay (there are: {live})")
+    if condition.kind not in _SOURCES:
+        raise LocatedError(place, "no `source`, because only replay and reverify conditions have one")
+    fitting = [name for name, other in by_name.items() if other.kind in _SOURCES[condition.kind]]
+    if condition.source.condition not in fitting:
+        *kinds, last = _SOURCES[condition.kind]
+        names = f"the name of a condition of kind {', '.join(kinds)} or {last} (there are: {', '.join(fitting) or 'none'})"
+        raise LocatedError((*place, "condition"), names, fitting)
     if condition.source.replicate >= replicates:
         raise LocatedError((*place, "replicate"), f"a replicate below {replicates}")
 

@@ -128,8 +128,10 @@ def _located_problems(error: LocatedError, data: object, places: Places) -> list
     """A rule over several fields was broken; where options of a provider were wrong, each of them is a problem."""
     cause = error.__cause__
     if not isinstance(cause, ValidationError):
-        remedy = "Correct the value, or the one that it must agree with."
-        return [places.problem(error.loc, error.expected, describe(_value_at(data, error.loc)), remedy)]
+        value = _value_at(data, error.loc)
+        near = nearest(value, error.known) if isinstance(value, str) else None
+        remedy = f"Did you mean `{near}`?" if near else "Correct the value, or the one that it must agree with."
+        return [places.problem(error.loc, error.expected, describe(value), remedy)]
     found = []
     for detail in cause.errors(include_url=False):
         path, owner = _walk(ProviderSpec, detail["loc"])
