@@ -11,10 +11,10 @@ TEST_ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint lock figures clean distclean
+.PHONY: help setup demo test lint lock perf-setup figures clean distclean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F '\t' '{ printf "make %-10s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F '\t' '{ printf "make %-10s %s\n", $$1, $$2 }'
 
 setup: .venv/.ready ## the environment in .venv, exactly as locked
 
@@ -30,20 +30,23 @@ lint: .venv/.ready ## style, types, and which room may import which
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-figures: .venv/.ready ## measure every figure that the documentation states, and print them
+perf-setup: .venv-perf/.ready ## the environment of the evaluator that perf compares with, in .venv-perf (about a minute, 800 MB)
+
+figures: .venv/.ready .venv-perf/.ready ## measure every figure that the documentation states, and print them
 	$(BIN)/python -m perf.figures
 
 UV_COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 lock: .venv/.ready ## resolve the lock files anew; LOCK_ARGS=--upgrade for newer versions
 	$(UV_COMPILE) $(LOCK_ARGS) --group bootstrap -o requirements-bootstrap.lock
 	$(UV_COMPILE) $(LOCK_ARGS) --group dev pyproject.toml -o requirements.lock
+	$(UV_COMPILE) $(LOCK_ARGS) --group perf -o requirements-perf.lock
 
 clean: ## remove caches and builds; results and .venv stay
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
 
-distclean: clean ## the same, and remove .venv
-	rm -rf .venv
+distclean: clean ## the same, and remove .venv and .venv-perf
+	rm -rf .venv .venv-perf
 
 # pip installs nothing but uv, by hash; uv installs the locked rest in seconds. Where uv cannot reach the index although pip
 # could (pip's own certificates, proxies or mirrors), pip does it all. Both install the project last, from the locked backend.
@@ -60,4 +63,13 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 	@$(PIP) --require-hashes -r requirements-bootstrap.lock
 	@$(SYNC) || { echo "uv could not install the packages; trying pip, which takes longer" >&2; $(PIP) --require-hashes -r requirements.lock; }
 	@$(BIN)/uv pip install -q --python $(BIN)/python --offline --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Two of its packages have no wheel; they are built with the index's newest setuptools, which no hash pins.
+.venv-perf/.ready: requirements-perf.lock | .venv/.ready
+	@echo "Setting up .venv-perf from its lock file (about a minute with a cold cache)"
+	@$(BIN)/python -m venv --clear .venv-perf
+	@$(BIN)/uv pip sync -q --python .venv-perf/bin/python --require-hashes --compile-bytecode requirements-perf.lock || { \
+	  echo "uv could not install the packages; trying pip, which takes longer" >&2; \
+	  .venv-perf/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-perf.lock; }
 	@touch $@
