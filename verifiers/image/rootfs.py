@@ -1,7 +1,8 @@
 """Packs files for the image into tar archives that are the same, bit for bit, whenever the files are.
 
 Two archives: the supervisor's files alone, for an image on a Python from a registry, and a whole root file system made of this
-machine's Python, its standard library and the shared libraries that it needs, for machines that reach no registry.
+machine's Python, its standard library, the study's packages and the shared libraries that these need, for machines that reach no
+registry.
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from verifiers.image.install import compile_files, compiled_name
+from verifiers.image.packages import HOME as PACKAGES_HOME
+
 HOME: Final = PurePosixPath("opt/evalnoise")
 LIBRARIES: Final = PurePosixPath("usr/local/libraries")
+PACKAGES: Final = PACKAGES_HOME.relative_to("/")
 _PROJECT = Path(__file__).resolve().parents[2]
 _SOURCES = (
     "schemas/__init__.py",
@@ -47,12 +52,7 @@ _LEFT_OUT_NAMES = re.compile(
     r"config-.*|_tkinter\..*|_test.*\.so|_ctypes_test\..*|xx.*\.so|readline\..*|_curses.*\.so|_g?dbm\..*|.*\.a"
 )
 _LDD_LINE = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x")
-_COMPILE = """
-import py_compile, sys
-for line in sys.stdin.read().splitlines():
-    source, target, name = line.split("\\t")
-    py_compile.compile(source, target, name, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-"""
+_ELF = b"\x7fELF"
 
 
 def sources_digest() -> str:
@@ -72,8 +72,13 @@ def application_tar() -> bytes:
     return buffer.getvalue()
 
 
-def python_tar(path: Path) -> None:
-    """Write the root file system of this machine's Python, with the supervisor in it. Raises OSError and CalledProcessError."""
+def python_tar(path: Path, packages: Path | None = None) -> None:
+    """Write the root file system of this machine's Python, with the supervisor in it. Raises OSError and CalledProcessError.
+
+    Args:
+        path: The archive.
+        packages: A folder that `install` made for this Python, when candidates may import more than the standard library.
+    """
     files: dict[PurePosixPath, Path | bytes] = {PurePosixPath(name): text for name, text in _TEXTS.items()}
     library = PurePosixPath(f"usr/local/lib/python{sys.version_info.major}.{sys.version_info.minor}")
     executable = Path(getattr(sys, "_base_executable", "") or sys.executable).resolve()
@@ -86,8 +91,13 @@ def python_tar(path: Path) -> None:
             binaries.append(source)
     files |= {HOME / name: _PROJECT / name for name in _SOURCES}
     files |= _shared_libraries(binaries)
+    if packages is not None:
+        files |= _shared_libraries([file for file in packages.rglob("*.so*") if _is_elf(file)], own=packages)
     with tempfile.TemporaryDirectory(prefix="evalnoise-image-") as folder:
         files |= _compiled(files, Path(folder))
+        if packages is not None:
+            own = (file for file in packages.rglob("*") if file.is_file())
+            files |= {PACKAGES / file.relative_to(packages).as_posix(): file for file in own}
         with tarfile.open(path, mode="w", format=tarfile.GNU_FORMAT) as archive:
             _write(archive, files, _FOLDERS)
 
@@ -103,18 +113,33 @@ def _is_left_out(name: str) -> bool:
     return name in _LEFT_OUT or _LEFT_OUT_NAMES.fullmatch(name) is not None
 
 
-def _shared_libraries(binaries: list[Path]) -> dict[PurePosixPath, Path | bytes]:
-    """What the dynamic linker loads for the binaries: the linker at its own path, the libraries in one folder."""
+def _is_elf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_ELF)) == _ELF
+
+
+def _shared_libraries(binaries: list[Path], own: Path | None = None) -> dict[PurePosixPath, Path | bytes]:
+    """What the dynamic linker loads for the binaries: the linker at its own path, the libraries in one folder.
+
+    Args:
+        binaries: What is loaded.
+        own: A folder whose libraries find each other, as wheels bring theirs along. Among them may be some that cannot be loaded
+            here (for another C library, or for one that is not installed): an import says so, and then only if it needs them.
+    """
     found: dict[PurePosixPath, Path | bytes] = {}
+    if not binaries:
+        return found
     lines = subprocess.run(  # noqa: S603 - reads our own interpreter's files
         ["ldd", *map(str, binaries)],  # noqa: S607 - where ldd lies differs by distribution
         capture_output=True,
-        check=True,
+        check=own is None,
         text=True,
         env={**os.environ, "LC_ALL": "C"},
     ).stdout.splitlines()
     for match in filter(None, map(_LDD_LINE.match, lines)):
         source = Path(match["path"])
+        if own is not None and source.resolve().is_relative_to(own.resolve()):
+            continue
         if match["name"] and not match["name"].startswith("/"):
             found[LIBRARIES / match["name"]] = source.resolve()
         else:
@@ -122,23 +147,16 @@ def _shared_libraries(binaries: list[Path]) -> dict[PurePosixPath, Path | bytes]
     return found
 
 
-def _compiled(files: dict[PurePosixPath, Path | bytes], folder: Path) -> dict[PurePosixPath, Path | bytes]:
-    """Bytecode of every module. Compiled by a fresh interpreter, because what one has done before shows in its bytecode."""
-    compiled: dict[PurePosixPath, Path | bytes] = {}
-    lines = []
+def _compiled(files: dict[PurePosixPath, Path | bytes], folder: Path) -> dict[PurePosixPath, Path]:
+    """Bytecode of every module."""
+    compiled: dict[PurePosixPath, Path] = {}
+    triples = []
     for index, (name, source) in enumerate(sorted((n, s) for n, s in files.items() if isinstance(s, Path) and n.suffix == ".py")):
         target = folder / str(index)
-        lines.append(f"{source}\t{target}\t/{name}")
-        compiled[name.parent / "__pycache__" / f"{name.stem}.{sys.implementation.cache_tag}.pyc"] = target
-    subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-S", "-c", _COMPILE],
-        input="\n".join(lines),
-        check=True,
-        text=True,
-        stdout=subprocess.DEVNULL,
-        env={"PYTHONHASHSEED": "0", "PYTHONUTF8": "1"},
-    )
-    return compiled
+        triples.append((source, target, "/" / name))
+        compiled[compiled_name(name)] = target
+    compile_files(triples)
+    return {name: target for name, target in compiled.items() if target.exists()}
 
 
 def _write(archive: tarfile.TarFile, files: dict[PurePosixPath, Path | bytes], folders: dict[str, int] | None = None) -> None:
@@ -156,6 +174,11 @@ def _write(archive: tarfile.TarFile, files: dict[PurePosixPath, Path | bytes], f
             archive.addfile(info)
             continue
         data = entry if isinstance(entry, bytes) else entry.read_bytes()
-        runs = isinstance(entry, Path) and (".so" in name.name or name.parent.name == "bin")
+        runs = isinstance(entry, Path) and (".so" in name.name or name.parent.name == "bin" or _is_program(name, entry))
         info.size, info.mode = len(data), 0o755 if runs else 0o644
         archive.addfile(info, io.BytesIO(data))
+
+
+def _is_program(name: PurePosixPath, source: Path) -> bool:
+    """Whether a package brings it as a program. Elsewhere modes differ from machine to machine and mean nothing."""
+    return name.is_relative_to(PACKAGES) and os.access(source, os.X_OK)

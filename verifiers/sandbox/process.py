@@ -22,7 +22,16 @@ from verifiers.sandbox.base import Conversation, SandboxError
 _SUPERVISOR = Path(__file__).resolve().parents[1] / "supervisor" / "supervisor.py"
 _START_SECONDS = 30.0
 _FIRST_UID = 60_000
-ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1", "TZ": "UTC", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"}
+ENVIRONMENT = {
+    "PYTHONHASHSEED": "0",
+    "PYTHONUTF8": "1",
+    "TZ": "UTC",
+    "LANG": "C.UTF-8",
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    # Numeric libraries start a thread per processor, which a limit on processes ends with an error.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
 NO_SANDBOX = (
     "candidates run as plain processes of this machine: no sandbox keeps them from files, network or other processes. "
     "Install Docker, or run only code that you would run yourself."
@@ -47,14 +56,16 @@ def interpreter_digest() -> str:
 class ProcessSandbox:
     """A supervisor as a child process. Candidates get a user of their own where this process is root and others can read Python."""
 
-    def __init__(self, memory_mb: int) -> None:
+    def __init__(self, memory_mb: int, packages: Path | None = None) -> None:
         self.name = ""
         self._memory = memory_mb * 2**20
         self._scratch = Path(tempfile.mkdtemp(prefix="evalnoise-"))
-        own_users = os.geteuid() == 0 and _readable_by_all(Path(os.__file__))
+        imported = [Path(os.__file__), *([packages] if packages else [])]
+        own_users = os.geteuid() == 0 and all(map(_readable_by_all, imported))
         self._scratch.chmod(0o1777 if own_users else 0o700)
         # -S keeps this environment's packages from candidates: they see the standard library, as in the image.
         command = [sys.executable, "-S", str(_SUPERVISOR), "process", str(self._scratch), str(_FIRST_UID if own_users else 0)]
+        command += [str(packages)] if packages else []
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and file
                 command,

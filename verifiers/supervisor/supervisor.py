@@ -40,6 +40,7 @@ _PRELOADED = (
     "bisect collections collections.abc copy dataclasses datetime decimal enum fractions functools hashlib heapq itertools math "
     "numbers operator queue random re statistics string textwrap time typing unicodedata"
 )
+_PACKAGES = "/opt/evalnoise-packages"
 _UIDS = 1000
 _TICK_SECONDS = 0.1
 _IDLE_SHARE = 0.01
@@ -276,9 +277,11 @@ def _become_user(uid: int) -> None:
 def serve(arguments: list[str]) -> Callable[[], None] | None:
     """Serve until the host is gone; in a candidate's process return at once what it has to do.
 
-    Arguments: `container` or `process`, the scratch folder, the first user id (0: keep this one).
+    Arguments: `container` or `process`, the scratch folder, the first user id (0: keep this one), the folder of packages if any.
     """
-    home, scratch, first_uid = arguments
+    home, scratch, first_uid, *packages = arguments
+    # At the end, so that no package takes the place of a module of the standard library.
+    sys.path += filter(os.path.isdir, [_PACKAGES] if home == "container" else packages)
     for name in _PRELOADED.split():
         __import__(name)
     site.setquit()  # a plain process runs without site, whose `exit` candidates may expect
