@@ -107,8 +107,9 @@ class Verifier:
         lane.separate(canonicals=True)
         cap = self._spec.inputs_cap or self._checker.inputs_cap or len(task.inputs)
         limit = _CANONICAL_FACTOR * self._spec.cpu_seconds
+        offered = tuple(range(min(len(task.inputs), cap)))
         try:
-            lesson = self._checker.learn(LaneBench(lane), task, tuple(range(min(len(task.inputs), cap))), limit)
+            lesson = self._checker.learn(LaneBench(lane), task, offered, limit)
         except UnavailableError as error:
             return _unusable(task, Reason.INFRASTRUCTURE, str(error))
         if lesson.reason is not Reason.PASS:
@@ -119,6 +120,8 @@ class Verifier:
             reason=Reason.PASS,
             outputs=lesson.outputs,
             inputs_used=lesson.inputs_used,
+            # A checker that uses no inputs at all has dropped none.
+            n_dropped=len(offered) - len(lesson.inputs_used) if lesson.inputs_used else 0,
             cpu_seconds=lesson.cpu_seconds,
             input_seconds=lesson.input_seconds,
         )
