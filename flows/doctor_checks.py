@@ -156,7 +156,7 @@ def check_keys(study: Study | None) -> Iterator[Finding]:
 def _keys_of(study: Study) -> dict[str, list[str]]:
     """Names of the environment variables that hold keys, with who needs each."""
     users: dict[str, dict[str, None]] = {}
-    specs = [(f"stack {s.name}", study.provider(s, c)) for s in study.stacks for c in study.conditions if c.kind != "replay"]
+    specs = [(f"stack {s.name}", study.provider(s, c)) for s in study.stacks for c in study.conditions if c.source is None]
     judges = [(f"judge {j.name}", j.provider) for j in (study.judge.conditions if study.judge else ())]
     for user, spec in (*specs, *judges):
         if isinstance(spec, OpenAIProvider | AnthropicProvider):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from prefect import Task, flow
 from prefect.futures import PrefectFuture
@@ -34,6 +34,13 @@ SHARDS_IN_FLIGHT = 2
 WATCHER: ContextVar[Watcher | None] = ContextVar("evalnoise_watcher", default=None)
 """Who is shown the progress; set around the flow's call, because a flow's parameters are stored by the server."""
 
+
+_NODES: Final[dict[str, Task[..., None]]] = {
+    "measure": nodes.measure_node,
+    "reverify": nodes.reverify_node,
+    "judge": nodes.judge_node,
+}
+"""By a shard's purpose."""
 
 SHARDS_THAT_MAKE_AN_OUTAGE = 3
 """So many unfinished shards in a row stop the run: the service is down, and calling on would only cost."""
@@ -190,6 +197,8 @@ class _Line:
             return self._wait_for([Shard(shard.stack, replay, 0, shard.start, shard.stop)])
         before = self._gate.before(shard.stack)
         sources = source_shards(self._plan.study, shard, self._plan.protocol.n_tasks)
+        if shard.purpose == "reverify":
+            return [*before, *self._wait_for(sources)]
         return [*before, self._recording(shard, sources)] if sources else before
 
     def _recording(self, shard: Shard, sources: list[Shard]) -> PrefectFuture[Any]:
@@ -200,7 +209,7 @@ class _Line:
         return self._recorded[key]
 
     def _submit(self, shard: Shard, *, last_chance: bool) -> None:
-        node = nodes.judge_node if shard.purpose == "judge" else nodes.measure_node
+        node = _NODES[shard.purpose]
         before = self._before(shard)
         self._flight.append((shard, _start(node, self._plan.digest, shard.name, shard, last_chance, after=before)))
         while len(self._flight) > SHARDS_IN_FLIGHT:

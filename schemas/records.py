@@ -62,6 +62,7 @@ class Reason(StrEnum):
     REFERENCE_UNUSABLE = "reference-unusable"
     PROVIDER = "provider"
     REPLAY_MISS = "replay-miss"
+    SOURCE_UNMEASURED = "source-unmeasured"
     INFRASTRUCTURE = "infrastructure"
 
 
@@ -154,6 +155,8 @@ class Reference:
     """What the checker compares with: wire-encoded canonical results, one per used input, for most."""
     inputs_used: tuple[int, ...] = ()
     """Indices into `Task.inputs` of the inputs that count; others were over a limit and were dropped."""
+    n_dropped: int = 0
+    """Inputs that the cap allows and that were dropped all the same."""
     mutant: str = ""
     """A program (or literal) that was shown to fail; empty where none was asked for or found."""
     known_bad: str = ""

@@ -37,7 +37,9 @@ def _plan_findings(shop: Workshop) -> Iterator[tuple[str, str, str]]:
     unordered = [
         condition.name
         for condition in study.conditions
-        if any(getattr(study.provider(stack, condition), "order", "time") == "unknown" for stack in study.stacks)
+        # The replicates of a reverification are in the order of their time.
+        if condition.kind != "reverify"
+        and any(getattr(study.provider(stack, condition), "order", "time") == "unknown" for stack in study.stacks)
     ]
     if unordered:
         names = ", ".join(unordered)

@@ -103,7 +103,7 @@ def _recordings(study: Study, benchmark: Benchmark) -> dict[str, PinnedFile]:
     for stack in study.stacks:
         for condition in study.conditions:
             spec = study.provider(stack, condition)
-            if isinstance(spec, RecordingProvider):
+            if condition.kind != "reverify" and isinstance(spec, RecordingProvider):
                 recording = Recording.from_generations_file(spec, ids, replicates=study.replicates)
                 pinned[f"{stack.name}/{condition.name}"] = PinnedFile(sha256=recording.sha256, size=recording.size)
     return pinned

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from evalnoise.canonical import escape_surrogates, restore_surrogates, sha256_text
+from evalnoise.canonical import escape_surrogates, sha256_text
 from evalnoise.judging import ParsedVerdict, parse_verdict
 from evalnoise.prompts import render
 from evalnoise.providers.base import CallContext
@@ -13,7 +13,8 @@ from evalnoise.store.journal import Journal
 from evalnoise.store.partition import PartitionWrite
 from schemas.records import Outcome, ResponseClass, Task, Verdict
 from schemas.study import JudgeCondition
-from schemas.tables import CALLS, GENERATIONS, OUTCOMES, VERDICTS
+from schemas.tables import CALLS, VERDICTS
+from tasks.frozen import sealed_cells
 from tasks.generate import Call, call, call_row, gather_cells
 from tasks.plan import Shard
 from tasks.services import may_work_later, refuse_failures
@@ -59,27 +60,12 @@ def frozen_candidates(shop: Workshop, shard: Shard) -> list[Frozen]:
 
     Cells that ended unmeasured or without a candidate have nothing to judge and are left out.
     """
-    replay = shop.plan.study.judged_condition().name
-    keys: dict[str, str | int] = {"stack": shard.stack, "condition": replay, "replicate": 0}
-    texts = {
-        row["candidate_sha256"]: _candidate(row)
-        for row in shop.study_store.read(GENERATIONS, **keys).to_pylist()
-        if row["candidate_sha256"] is not None
-    }
-    outcomes = {row["task_id"]: row for row in shop.study_store.read(OUTCOMES, **keys).to_pylist()}
-    found = []
-    for task in shop.tasks(shard.start, shard.stop):
-        row = outcomes[task.id]
-        outcome, digest = Outcome(row["outcome"]), row["candidate_sha256"]
-        if outcome is not Outcome.UNMEASURED and digest is not None:
-            found.append(Frozen(task, texts[digest], digest, outcome))
-    return found
-
-
-def _candidate(row: dict[str, Any]) -> str:
-    stored: str = row["candidate"]
-    # The column is escaped only where the candidate itself held lone surrogates; its digest tells.
-    return restore_surrogates(stored, escaped=sha256_text(stored) != row["candidate_sha256"])
+    replay = Shard(shard.stack, shop.plan.study.judged_condition().name, 0, shard.start, shard.stop)
+    return [
+        Frozen(cell.task, cell.candidate, sha256_text(cell.candidate), cell.outcome)
+        for cell in sealed_cells(shop, replay)
+        if cell.outcome is not Outcome.UNMEASURED and cell.candidate is not None
+    ]
 
 
 async def _judge(

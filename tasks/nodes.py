@@ -15,6 +15,7 @@ from tasks.load import write_tasks
 from tasks.plan import Shard
 from tasks.preflight import run_preflight
 from tasks.record import record_source
+from tasks.reverify import reverify_shard
 from tasks.shard import measure_shard
 from tasks.workshop import workshop
 
@@ -42,6 +43,12 @@ def preflight_node(digest: str, stack: str) -> None:
 def measure_node(digest: str, name: str, shard: Shard, last_chance: bool) -> None:  # noqa: ARG001, FBT001 - a task run's name
     """Generate, verify and settle one shard of cells."""
     measure_shard(workshop(digest), shard, last_chance=last_chance)
+
+
+@task(name="reverify", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
+def reverify_node(digest: str, name: str, shard: Shard, last_chance: bool) -> None:  # noqa: ARG001, FBT001 - a task run's name
+    """Verify one shard of frozen candidates again."""
+    reverify_shard(workshop(digest), shard, last_chance=last_chance)
 
 
 @task(name="record", task_run_name="record {stack} {condition}", cache_policy=NO_CACHE, persist_result=False)

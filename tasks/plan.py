@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schemas.study import Condition, Study
+from schemas.study import CellSource, Condition, Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Shard:
     stop: int
     """Position after its last task."""
     purpose: str = "measure"
-    """`measure`, or `judge`: then the condition is a judge condition and the replicate a repeat."""
+    """`measure`; `reverify`, which generates nothing; `judge`: the condition is a judge condition, and the replicate a repeat."""
 
     @property
     def name(self) -> str:
@@ -41,11 +41,11 @@ class Shard:
 
 
 def measured_shards(study: Study, n_tasks: int) -> list[Shard]:
-    """All generation shards in the order in which they run: permuted blocks.
+    """All shards of cells in the order in which they run: permuted blocks.
 
     Replicate by replicate and block by block, every (stack, condition) once, in an order drawn from the study's seed, so that a
-    drift in time does not become a difference between conditions. A replay of this study's own cells moves behind the replicate
-    that it replays.
+    drift in time does not become a difference between conditions. A replay or reverification of this study's own cells moves
+    behind the replicate that it comes from.
     """
     rng = np.random.default_rng([study.analysis.seed, 0x0DE2])
     pairs = [(stack.name, condition) for condition in study.conditions for stack in study.stacks]
@@ -55,10 +55,11 @@ def measured_shards(study: Study, n_tasks: int) -> list[Shard]:
         for start, stop in _blocks(n_tasks, study.limits.shard_cells):
             for index in rng.permutation(len(pairs)):
                 stack, condition = pairs[int(index)]
-                shard = Shard(stack, condition.name, replicate, start, stop)
-                (waiting if _must_wait(condition, replicate) else ordered).append(shard)
-        ready = [s for s in waiting if not _must_wait(study.condition(s.condition), replicate + 1)]
-        ordered += ready
+                shard = _measured(stack, condition, replicate, start, stop)
+                (waiting if _must_wait(study, condition, replicate) else ordered).append(shard)
+        ready = [s for s in waiting if not _must_wait(study, study.condition(s.condition), replicate + 1)]
+        # A reverification of a replay may become ready together with it.
+        ordered += sorted(ready, key=lambda s: len(_origins(study, study.condition(s.condition))))
         waiting = [s for s in waiting if s not in ready]
     return ordered
 
@@ -78,16 +79,31 @@ def judge_shards(study: Study, n_tasks: int) -> list[Shard]:
 
 
 def source_shards(study: Study, shard: Shard, n_tasks: int) -> list[Shard]:
-    """The shards whose cells a replay shard replays; empty when it replays a file or is no replay."""
-    source = study.condition(shard.condition).source
-    if source is None:
+    """The shards of this study that a shard's cells come from; empty for fresh cells and for replays of a file.
+
+    A replay's recording holds a whole replicate; a reverification needs its own block of tasks alone.
+    """
+    condition = study.condition(shard.condition)
+    if condition.source is None:
         return []
-    blocks = _blocks(n_tasks, study.limits.shard_cells)
-    return [Shard(shard.stack, source.condition, source.replicate, start, stop) for start, stop in blocks]
+    own = [(shard.start, shard.stop)] if condition.kind == "reverify" else _blocks(n_tasks, study.limits.shard_cells)
+    origin = study.condition(condition.source.condition)
+    return [_measured(shard.stack, origin, condition.source.replicate, start, stop) for start, stop in own]
 
 
-def _must_wait(condition: Condition, finished_replicates: int) -> bool:
-    return condition.source is not None and condition.source.replicate >= finished_replicates
+def _measured(stack: str, condition: Condition, replicate: int, start: int, stop: int) -> Shard:
+    purpose = "reverify" if condition.kind == "reverify" else "measure"
+    return Shard(stack, condition.name, replicate, start, stop, purpose)
+
+
+def _origins(study: Study, condition: Condition) -> list[CellSource]:
+    """Where a condition's cells come from, and where those come from in turn."""
+    source = condition.source
+    return [] if source is None else [source, *_origins(study, study.condition(source.condition))]
+
+
+def _must_wait(study: Study, condition: Condition, finished_replicates: int) -> bool:
+    return any(source.replicate >= finished_replicates for source in _origins(study, condition))
 
 
 def _blocks(n_tasks: int, size: int) -> Iterator[tuple[int, int]]:

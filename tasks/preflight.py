@@ -66,6 +66,7 @@ def _row(shop: Workshop, stack: str, task: Task, reference: Reference) -> dict[s
         "detail": reference.detail,
         "outputs": list(reference.outputs),
         "inputs_used": list(reference.inputs_used),
+        "n_dropped": reference.n_dropped,
         "mutant": reference.mutant,
         "known_bad": reference.known_bad,
         "cpu_seconds": reference.cpu_seconds,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalnoise.canonical import sha256_text
 from evalnoise.extraction import Extraction, extract
 from evalnoise.prompts import render
 from evalnoise.providers.base import CallContext, Provider
@@ -17,11 +16,10 @@ from schemas.tables import CALLS, EXECUTIONS, GENERATIONS, OUTCOMES
 from tasks.generate import call, call_row, gather_cells, generation_row
 from tasks.plan import Shard
 from tasks.services import may_work_later, refuse_failures
-from tasks.verify import execution_row, verify
+from tasks.verify import execution_row, outcome_row, verify
 from tasks.workshop import Workshop
 
 _ATTEMPTS = {"none": 1, "resample": 2}
-_SCORES = {Outcome.PASS: 1.0, Outcome.FAIL: 0.0, Outcome.UNMEASURED: None}
 
 
 @dataclass(slots=True)
@@ -90,14 +88,7 @@ async def _measure_cell(bench: _Bench, task: Task) -> _Cell:
             attempts = attempt + 1
             if check.outcome is not Outcome.FAIL:
                 break
-    cell.outcome = {
-        **bench.shop.lineage(task),
-        "outcome": check.outcome.value,
-        "reason": check.reason.value,
-        "score": _SCORES[check.outcome],
-        "attempts": attempts,
-        "candidate_sha256": None if candidate is None else sha256_text(candidate),
-    }
+    cell.outcome = outcome_row(bench.shop, task, check, attempts=attempts, candidate=candidate)
     bench.shop.progress.cell(check.outcome)
     return cell
 

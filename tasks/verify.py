@@ -1,4 +1,4 @@
-"""Verification: a candidate through the stack's verifier, and the row it leaves."""
+"""Verification: a candidate through the stack's verifier, and the rows that it and its cell leave."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import json
 from typing import Any
 
 from evalnoise.canonical import sha256_text
-from schemas.records import Check, Reference, Task
+from schemas.records import Check, Outcome, Reference, Task
 from tasks.generate import storable
 from tasks.workshop import Workshop
+
+_SCORES = {Outcome.PASS: 1.0, Outcome.FAIL: 0.0, Outcome.UNMEASURED: None}
 
 
 async def verify(shop: Workshop, stack: str, task: Task, reference: Reference, candidate: str) -> Check:
@@ -45,4 +47,16 @@ def execution_row(shop: Workshop, stack: str, task: Task, *, attempt: int, candi
         "container": check.container,
         "rechecks": json.dumps(list(check.rechecks), sort_keys=True),
         "leftovers": list(check.leftovers),
+    }
+
+
+def outcome_row(shop: Workshop, task: Task, check: Check, *, attempts: int, candidate: str | None) -> dict[str, Any]:
+    """The row of `outcomes`: what the cell's last check came to."""
+    return {
+        **shop.lineage(task),
+        "outcome": check.outcome.value,
+        "reason": check.reason.value,
+        "score": _SCORES[check.outcome],
+        "attempts": attempts,
+        "candidate_sha256": None if candidate is None else sha256_text(candidate),
     }

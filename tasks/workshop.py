@@ -232,6 +232,7 @@ def reference_of(row: dict[str, Any]) -> Reference:
         detail=row["detail"],
         outputs=tuple(row["outputs"]),
         inputs_used=tuple(row["inputs_used"]),
+        n_dropped=row["n_dropped"] or 0,
         mutant=row["mutant"],
         known_bad=row["known_bad"],
         cpu_seconds=row["cpu_seconds"],

@@ -196,8 +196,19 @@ class StudyStore:
         Raises:
             StoreError: A sealed file is missing or damaged, or a key is not one of the table's.
         """
+        return self._read(table, self.files(table, **keys))
+
+    def shard_files(self, table: Table, shard: str) -> list[SealedFile]:
+        """The files of a table that a shard sealed; none if it is not sealed."""
+        return [file for file in self.manifest.live.get(shard, ()) if file.table == table.name]
+
+    def read_shard(self, table: Table, shard: str) -> pa.Table:
+        """The rows of a table that a shard sealed, as `read` gives them. Raises StoreError."""
+        return self._read(table, self.shard_files(table, shard))
+
+    def _read(self, table: Table, files: Sequence[SealedFile]) -> pa.Table:
         parts = [reader_schema(table).empty_table()]
-        for file in self.files(table, **keys):
+        for file in files:
             path = self.path / file.path
             with reading(path):
                 data = path.read_bytes()

@@ -40,6 +40,11 @@ def found(connection: duckdb.DuckDBPyConnection, check: str) -> list[tuple[Any, 
     return [(row[0], row[1], row[2], row[3], row[5]) for row in rows]
 
 
+def sentence(connection: duckdb.DuckDBPyConnection, check: str) -> str:
+    (row,) = connection.execute(check_queries()[check], {"study": "s", "protocol": "p"}).fetchall()
+    return str(row[4])
+
+
 def cells(connection: duckdb.DuckDBPyConnection, **reasons: int) -> None:
     number = 0
     for reason, count in reasons.items():
@@ -153,3 +158,24 @@ def test_cost_unknown(tables) -> None:
     assert found(tables, "cost_unknown") == []
     put(tables, "calls", cost_usd=None)
     assert found(tables, "cost_unknown") == [("a", "live", "info", False, 1.0)]
+
+
+def test_every_value_passes(tables) -> None:
+    put(tables, "preflight", task_id="fine", position=0, outcome="pass", reason="pass", known_bad="wrong value")
+    put(tables, "preflight", task_id="gone", position=1, outcome="unmeasured", reason="accepts-anything", known_bad="")
+    assert found(tables, "every_value_passes") == []
+    for position in (3, 2):
+        put(tables, "preflight", task_id=f"lax/{position}", position=position, outcome="pass", reason="pass", known_bad="raises")
+    assert found(tables, "every_value_passes") == [("a", "", "info", False, 2.0)]
+    assert sentence(tables, "every_value_passes").endswith("fails, on lax/2, lax/3.")
+
+
+def test_inputs_dropped(tables) -> None:
+    put(tables, "preflight", task_id="whole", position=0, outcome="pass", reason="pass", n_dropped=0)
+    put(tables, "preflight", task_id="older", position=1, outcome="pass", reason="pass", n_dropped=None)
+    assert found(tables, "inputs_dropped") == []
+    put(tables, "preflight", task_id="large", position=3, outcome="pass", reason="pass", n_dropped=7)
+    assert "1 task is verified" in sentence(tables, "inputs_dropped")
+    put(tables, "preflight", task_id="big", position=2, outcome="pass", reason="pass", n_dropped=1)
+    assert found(tables, "inputs_dropped") == [("a", "", "info", False, 2.0)]
+    assert sentence(tables, "inputs_dropped").endswith("(big without 1, large without 7).")

@@ -20,6 +20,7 @@ from tasks.plan import judge_shards, measured_shards
 from tasks.preflight import run_preflight, shard_name
 from tasks.progress import NoWatcher, Progress
 from tasks.record import record_source
+from tasks.reverify import reverify_shard
 from tasks.shard import measure_shard
 from tasks.workshop import Workshop
 
@@ -73,10 +74,11 @@ def run(study: Study, root: Path, *, limit: int | None = 6) -> str:
         n_tasks = shop.plan.protocol.n_tasks
         recorded: set[tuple[str, str]] = set()
         for shard in measured_shards(study, n_tasks):
-            if study.condition(shard.condition).source is not None and (shard.stack, shard.condition) not in recorded:
+            condition = study.condition(shard.condition)
+            if condition.kind == "replay" and condition.source is not None and (shard.stack, shard.condition) not in recorded:
                 record_source(shop, shard.stack, shard.condition)
                 recorded.add((shard.stack, shard.condition))
-            measure_shard(shop, shard)
+            (reverify_shard if shard.purpose == "reverify" else measure_shard)(shop, shard)
         for shard in judge_shards(study, n_tasks):
             judge_shard(shop, shard)
         analyse(shop)
