@@ -20,9 +20,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-MAX_BYTES = 65_536
+MAX_BYTES = 262_144
 MAX_DEPTH = 64
-MAX_NODES = 100_000
+MAX_NODES = MAX_BYTES // 2 + 1
+"""No text of `MAX_BYTES` has more."""
 MAX_DECIMAL_TEXT = 2_000
 MAX_DECIMAL_EXPONENT = 10**6
 _PLAIN_INT = 2**53

@@ -21,7 +21,7 @@ from verifiers.checkers import (
     tidy,
 )
 from verifiers.compare import same, show
-from verifiers.jobs import MOST_BYTES, OUTPUT_BYTES, Arguments, Job, Judgement, Lesson, Limits, Line, Mode, Run
+from verifiers.jobs import LEARNT_BYTES, Arguments, Job, Judgement, Lesson, Limits, Line, Mode, Run, total_bytes
 
 _RAISES = '{"!":'
 
@@ -56,7 +56,8 @@ class Differential:
         kept = [index for index, output in zip(inputs, judgement.outputs, strict=True) if output]
         if not kept:
             return Lesson(Reason.OUTPUT_LIMIT, "every output is over the limit")
-        return Lesson(Reason.PASS, "", tuple(filter(None, judgement.outputs)), tuple(kept), run.cpu_seconds)
+        outputs = tuple(filter(None, judgement.outputs))
+        return Lesson(Reason.PASS, "", outputs, tuple(kept), run.cpu_seconds, n_dropped=len(inputs) - len(kept))
 
     def outputs(self, run: Run, inputs: int) -> Judgement:
         """The outputs of one run of the canonical solution; empty text for one that is too large."""
@@ -115,7 +116,7 @@ def _job(task: Task, program: str, inputs: tuple[str, ...], cpu_seconds: float, 
     return Job(
         mode=Mode.CALLS,
         source=program,
-        limits=Limits(cpu_seconds, total_bytes=min((len(inputs) + 1) * (OUTPUT_BYTES + 16), MOST_BYTES)),
+        limits=Limits(cpu_seconds, total_bytes=total_bytes(len(inputs)), outputs_bytes=LEARNT_BYTES if learning else 0),
         entry_point=task.entry_point,
         inputs=inputs,
         preamble=task.code,

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from schemas.records import Outcome, Reason
+from schemas.values import MAX_BYTES
 from verifiers.supervisor.wires import Header
 
-OUTPUT_BYTES = 65_536
+OUTPUT_BYTES = MAX_BYTES
 TOTAL_BYTES = 16 * 2**20
 MOST_BYTES = 32 * 2**20
 """No job may return more, however many inputs it has."""
+LEARNT_BYTES = MOST_BYTES // 2
+"""Outputs of a canonical solution in all, so that candidates may write the same values with twice as many bytes."""
 
 
 class Mode(StrEnum):
@@ -87,6 +90,8 @@ class Limits:
     """Bytes of one encoded output at most."""
     total_bytes: int = TOTAL_BYTES
     """Bytes that the candidate's process may return in all."""
+    outputs_bytes: int = 0
+    """Bytes of all encoded outputs together; each one that goes over is said to be too large. 0: no such limit."""
     memory_bytes: int = 0
     """Used where no cgroup bounds memory; 0: none."""
 
@@ -99,6 +104,11 @@ class Limits:
     def idle_seconds(self) -> float:
         """A job that used no CPU for so long is stopped."""
         return min(max(self.cpu_seconds, 3.0), 10.0)
+
+
+def total_bytes(inputs: int) -> int:
+    """Bytes that a job of so many inputs may return in all: an output for each, and one more for the lines around them."""
+    return min((inputs + 1) * (OUTPUT_BYTES + 64), MOST_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +166,7 @@ class Job:
             "keywords": self.keywords,
             "input_limits": self.input_limits,
             "output": self.limits.output_bytes,
+            "outputs": self.limits.outputs_bytes,
         }
         return json.dumps(body).encode("ascii")
 
@@ -242,3 +253,5 @@ class Lesson:
     cpu_seconds: float = 0.0
     input_seconds: tuple[float, ...] = ()
     """CPU on each used input, where the checker limits each."""
+    n_dropped: int = 0
+    """Inputs that should count, but whose output is too large."""

@@ -7,7 +7,7 @@ limit settles the matter. A wall limit or an idle process may be the machine's f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schemas.records import Reason
 from verifiers.jobs import Ended, Job, Judgement, Run
@@ -42,9 +42,10 @@ def settle(lane: Lane, job: Job, judge: Callable[[Run], Judgement]) -> Settled:
 
 def _with_limit(run: Run, judgement: Judgement) -> Judgement:
     """A right answer that took more CPU than the limit is over the limit; a wrong one is wrong at any speed."""
-    if judgement.reason in (Reason.PASS, Reason.CPU_LIMIT):
-        over = judgement.reason is Reason.CPU_LIMIT or run.cpu_seconds > run.cpu_limit_seconds
-        return Judgement(Reason.CPU_LIMIT, "over the CPU limit") if over else judgement
+    if judgement.reason is Reason.PASS and run.cpu_seconds > run.cpu_limit_seconds:
+        judgement = replace(judgement, reason=Reason.CPU_LIMIT, outputs=())
+    if judgement.reason is Reason.CPU_LIMIT and not judgement.detail:
+        return replace(judgement, detail="over the CPU limit")
     return judgement
 
 

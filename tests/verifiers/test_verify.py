@@ -103,7 +103,7 @@ def test_inputs_are_capped_and_fresh(verifier: Verifier) -> None:
     ("source", "reason", "detail"),
     [
         ("def f(x):\n    return object()", "unencodable", "input 0: type builtins.object"),
-        ("def f(x):\n    return [0] * 10**6", "output-limit", "input 0: over the limit of 65536 bytes"),
+        ("def f(x):\n    return [0] * 10**6", "output-limit", "every output is over the limit"),
         ("def g(x):\n    return x", "missing-entry-point", ""),
         ("def f(x) return x", "syntax-error", "SyntaxError: expected ':' (line 1)"),
         ("import itertools, os\ndef f(x):\n    return os.getpid()", "mismatch", None),

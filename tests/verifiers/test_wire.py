@@ -95,11 +95,12 @@ def test_depth_is_bounded_both_ways() -> None:
 
 def test_size_is_bounded_both_ways() -> None:
     assert len(encode("x" * (MAX_BYTES - 2))) == MAX_BYTES
-    for value in ("x" * (MAX_BYTES - 1), ["x" * 10**6] * 10**6, [0] * 10**6, b"x" * MAX_BYTES, list(range(20_000))):
+    for value in ("x" * (MAX_BYTES - 1), ["x" * 10**6] * 10**6, [0] * 10**6, b"x" * MAX_BYTES, list(range(50_000))):
         with pytest.raises(TooLargeError):
             encode(value)
     with pytest.raises(TooLargeError):
         decode('"' + "x" * MAX_BYTES + '"')
+    assert decode(encode([0] * ((MAX_BYTES - 2) // 2))) == [0] * ((MAX_BYTES - 2) // 2), "bytes are the limit, not nodes"
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,10 @@ _OPERAND = "_evalnoise_operand"
 class _Report:
     """Writes lines at once, so that what was learnt before a crash is not lost."""
 
-    def __init__(self, file: int, cap: int) -> None:
+    def __init__(self, file: int, cap: int, budget: int) -> None:
         self._file = file
         self._cap = cap
+        self._budget = budget or None
 
     def line(self, letter: str, text: str = "") -> None:
         data = f"{letter}{text}\n".encode("ascii")
@@ -38,14 +39,17 @@ class _Report:
 
     def output(self, value: object) -> bool:
         """Whether the value could be sent."""
+        most = self._cap if self._budget is None else min(self._cap, self._budget)
         try:
-            text = encode(value, max_bytes=self._cap)
+            text = encode(value, max_bytes=most)
         except TooLargeError as error:
             self.line("l", json.dumps(str(error)))
         except (UnencodableError, RecursionError) as error:
             self.line("u", json.dumps(str(error)))
         else:
             self.line("o", text)
+            if self._budget is not None:
+                self._budget -= len(text)
             return True
         return False
 
@@ -92,7 +96,7 @@ def run(job: Mapping[str, Any], file: int) -> None:
     for name in [name for name in sys.modules if name.split(".", 1)[0] in {"schemas", "verifiers"}]:
         del sys.modules[name]  # the candidate's imports should find what a plain Python has
     random.seed(0)
-    report = _Report(file, job["output"])
+    report = _Report(file, job["output"], job["outputs"])
     _MODES[job["mode"]](job, report)
     report.line(".")
 

@@ -44,7 +44,8 @@ _PACKAGES = "/opt/evalnoise-packages"
 _UIDS = 1000
 _TICK_SECONDS = 0.1
 _IDLE_SHARE = 0.01
-_FILE_BYTES = 32 * 2**20
+_FILE_BYTES = 33 * 2**20
+"""More than any job may return, so that a flood of output is seen to go over."""
 _FILES = 256
 _PROCESSES = 48
 _STARTED = b"+"
