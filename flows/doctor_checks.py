@@ -26,11 +26,14 @@ from flows.server import ServerState, server_status
 from flows.status_view import at_work
 from schemas.errors import EvalnoiseError, ExitCode
 from schemas.study import AnthropicProvider, OpenAIProvider, RecordingProvider, Stack, Study
+from schemas.verifier import VerifierSpec
+from verifiers.image.outlook import PRUNE, outlook, stock
 
 _GIB = 1 << 30
 _LOW_BYTES = 5 * _GIB
 _TOO_LOW_BYTES = _GIB // 4
 _ENGINE_SECONDS = 5
+_MANY_IMAGES = 12
 
 
 class Level(StrEnum):
@@ -99,6 +102,7 @@ def check_engine(study: Study | None) -> Iterator[Finding]:
         try:
             version = client.version()
             root = client.info().get("DockerRootDir", "")
+            images = list(_images(client, study))
         finally:
             client.close()
     except (DockerException, OSError) as error:
@@ -107,6 +111,26 @@ def check_engine(study: Study | None) -> Iterator[Finding]:
     yield Finding(Level.OK, "Docker engine", f"{version.get('Version')}, API {version.get('ApiVersion')}")
     if root and Path(root).is_absolute():
         yield _room("disk of the engine", Path(root))
+    yield from images
+
+
+def _images(client: docker.DockerClient, study: Study | None) -> Iterator[Finding]:
+    """The image for each set of packages, and advice when many images of earlier versions lie about."""
+    specs = [stack.verifier for stack in study.stacks if stack.verifier.executor != "process"] if study else [VerifierSpec()]
+    for packages in dict.fromkeys(spec.packages for spec in specs):
+        try:
+            found = outlook(client, packages)
+        except EvalnoiseError as error:
+            yield _failed("verifier image", error)
+            continue
+        python = f", Python {found.python}" if found.python else ""
+        said = f"{found.name}{python}, built on" if found.name else "the first run builds it on"
+        with_what = f"; packages {', '.join(found.packages)}" if found.packages else ""
+        yield Finding(Level.OK, "verifier image", f"{said} {found.base}{with_what}")
+    lying = stock(client)
+    if lying.count > _MANY_IMAGES:
+        text = f"{lying.count} of this and earlier versions, {lying.size / _GIB:.1f} GiB"
+        yield Finding(Level.WARN, "verifier images", text, f"Remove those of 30 days ago that no container uses: {PRUNE}")
 
 
 def _no_engine(study: Study | None, said: str) -> Finding:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
@@ -14,6 +16,7 @@ from schemas.errors import ExecutorError
 from schemas.records import Check, ExecutorInfo, Outcome, Reason, Reference, Task
 from schemas.verifier import VerifierSpec
 from verifiers.bench import LaneBench
+from verifiers.image.packages import packages_folder
 from verifiers.registry import make_checker
 from verifiers.sandbox.base import Sandbox
 from verifiers.sandbox.container import ContainerSandbox
@@ -38,7 +41,7 @@ def resolve_executor(spec: VerifierSpec, providers: Collection[str]) -> Executor
     if kind == "auto":
         kind = "docker" if engine_answers() is None else "process"
     if kind == "docker":
-        return _docker_executor()
+        return _docker_executor(spec)
     foreign = sorted(set(providers) - _OWN_CODE - set(spec.unsandboxed_providers))
     if foreign:
         raise ExecutorError(
@@ -48,10 +51,13 @@ def resolve_executor(spec: VerifierSpec, providers: Collection[str]) -> Executor
             remedy="Start Docker; or, if you would run that code yourself, name the provider in `unsandboxed_providers`.",
         )
     warn_no_sandbox()
-    return ExecutorInfo(kind="process", image_id="", rootfs=interpreter_digest(), python=platform.python_version())
+    rootfs = interpreter_digest()
+    if spec.packages:
+        rootfs = hashlib.sha256(f"{rootfs}\n{packages_folder(spec.packages)[1]}".encode()).hexdigest()
+    return ExecutorInfo(kind="process", image_id="", rootfs=rootfs, python=platform.python_version())
 
 
-def _docker_executor() -> ExecutorInfo:
+def _docker_executor(spec: VerifierSpec) -> ExecutorInfo:
     problem = engine_answers()
     if problem is not None:
         raise ExecutorError(
@@ -62,7 +68,7 @@ def _docker_executor() -> ExecutorInfo:
         )
     from verifiers.image.build import ensure_image  # noqa: PLC0415 - only those who use Docker need it
 
-    return ensure_image()
+    return ensure_image(packages=spec.packages)
 
 
 class Verifier:
@@ -75,7 +81,7 @@ class Verifier:
             remove_leftovers()
         workers = spec.workers or _processors()
         recycle = 1 if spec.isolation == "fresh" else spec.recycle
-        self._pool = Pool(lambda: _sandbox(spec, info), workers, recycle=recycle)
+        self._pool = Pool(_sandbox_maker(spec, info), workers, recycle=recycle)
 
     def reference(self, task: Task, mutants: Iterable[str] = ()) -> Future[Reference]:
         """Run the canonical solution and known-bad candidates; then mutants, until one fails for a wrong result."""
@@ -173,10 +179,10 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _sandbox(spec: VerifierSpec, info: ExecutorInfo) -> Sandbox:
+def _sandbox_maker(spec: VerifierSpec, info: ExecutorInfo) -> Callable[[], Sandbox]:
     if info.kind == "docker":
-        return ContainerSandbox(info.image_id, spec.memory_mb)
-    return ProcessSandbox(spec.memory_mb)
+        return partial(ContainerSandbox, info.image_id, spec.memory_mb)
+    return partial(ProcessSandbox, spec.memory_mb, packages_folder(spec.packages)[0] if spec.packages else None)
 
 
 def _unusable(task: Task, reason: Reason, detail: str) -> Reference:

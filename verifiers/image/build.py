@@ -14,10 +14,11 @@ import json
 import logging
 import os
 import platform
+import shutil
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CalledProcessError
@@ -44,9 +45,8 @@ BASE_VARIABLE: Final = "EVALNOISE_IMAGE_BASE"
 LABEL_BASE: Final = "evalnoise.image.base"
 LABEL_PACKAGES: Final = "evalnoise.image.packages"
 LABEL_PYTHON: Final = "evalnoise.image.python"
-_LABEL_INPUTS = "evalnoise.image.inputs"
+LABEL_INPUTS: Final = "evalnoise.image.inputs"
 _LABEL_CONTENT = "evalnoise.image.base-content"
-_LABEL_STAGE = "evalnoise.image.stage"
 _RULES = "2"
 """Raise when the way of building changes what is in the image."""
 _LOCK_SECONDS = 900
@@ -82,7 +82,7 @@ class _Plan:
             LABEL_BASE: self.base,
             LABEL_PACKAGES: " ".join(self.packages),
             _LABEL_CONTENT: self.content,
-            _LABEL_INPUTS: self.inputs(),
+            LABEL_INPUTS: self.inputs(),
         }
 
 
@@ -96,24 +96,22 @@ def ensure_image(base: str | None = None, packages: Iterable[str] = ()) -> Execu
     wanted = base if base is not None else os.environ.get(BASE_VARIABLE, "")
     named = normalised(packages)
 
-    def work(client: DockerClient) -> ExecutorInfo:
-        with FileLock(Path(tempfile.gettempdir()) / f"evalnoise-image-{os.getuid()}.lock", timeout=_LOCK_SECONDS):
-            return _ensure(client, wanted, named)
-
-    return _with_engine(work)
+    return _alone(lambda client: _ensure(client, wanted, named))
 
 
 def build_image(base: str, tag: str, packages: Iterable[str] = ()) -> ExecutorInfo:
     """Build anew on that base, under that tag, whatever exists. Raises ExecutorError."""
     named = normalised(packages)
-    return _with_engine(lambda client: _build(client, _plan(client, base, named), tag, cached=False))
+    return _alone(lambda client: _build(client, _plan(client, base, named), tag, anew=True))
 
 
-def _with_engine(work: Callable[[DockerClient], ExecutorInfo]) -> ExecutorInfo:
+def _alone(work: Callable[[DockerClient], ExecutorInfo]) -> ExecutorInfo:
+    """Do it with the engine while no other process of this user builds. Raises ExecutorError."""
     try:
         client = connect(_BUILD_SECONDS)
         try:
-            return work(client)
+            with FileLock(Path(tempfile.gettempdir()) / f"evalnoise-image-{os.getuid()}.lock", timeout=_LOCK_SECONDS):
+                return work(client)
         finally:
             client.close()
     except (*ENGINE_ERRORS, SandboxError, CalledProcessError, Timeout) as error:
@@ -172,19 +170,21 @@ def _obtainable(client: DockerClient, base: str) -> bool:
     return True
 
 
-def _build(client: DockerClient, plan: _Plan, tag: str, *, cached: bool = True) -> ExecutorInfo:
+def _build(client: DockerClient, plan: _Plan, tag: str, *, anew: bool = False) -> ExecutorInfo:
     """Build, try, and only then name the image: one without its name is never taken for the image of that plan."""
-    image_id = _from_host(client, plan) if plan.base == HOST_BASE else _from_base(client, plan, cached=cached)
     try:
+        image_id = _from_host(client, plan) if plan.base == HOST_BASE else _from_base(client, plan, cached=not anew)
         ContainerSandbox(image_id, _PROBE_MB).close()  # an image that cannot run is better found now than by every candidate
-        attributes = client.images.get(image_id).attrs
-        found = _info(attributes)
+        found = _info(client.images.get(image_id).attrs)
+        if not anew:
+            with contextlib.suppress(ImageNotFound):  # another user's build, which this lock does not stop, was faster
+                return _info(client.images.get(f"{REPOSITORY}:{tag}").attrs)
         client.api.tag(image_id, REPOSITORY, tag, force=True)
-    except BaseException:
+        return found
+    finally:
+        # What has no name is of no use: stages, images that cannot run, and those of builds that were killed.
         with contextlib.suppress(*ENGINE_ERRORS):
-            client.images.remove(image_id)
-        raise
-    return found
+            client.images.prune(filters={"dangling": True, "label": f"{LABEL_INPUTS}={plan.inputs()}"})
 
 
 def _from_host(client: DockerClient, plan: _Plan) -> str:
@@ -198,11 +198,11 @@ def _from_host(client: DockerClient, plan: _Plan) -> str:
         *(f'LABEL {name}="{value}"' for name, value in (plan.labels() | {LABEL_PYTHON: version}).items()),
         f'ENTRYPOINT ["/usr/local/bin/python3", "-s", "{_SUPERVISOR}"]',
     ]
-    with tempfile.TemporaryDirectory(prefix="evalnoise-image-") as folder:
-        packages = Path(folder, "packages") if plan.packages else None
+    with _scratch() as folder:
+        packages = folder / "packages" if plan.packages else None
         if packages is not None:
             install_here(plan.packages, packages)
-        archive = Path(folder, "rootfs.tar")
+        archive = folder / "rootfs.tar"
         python_tar(archive, packages)
         # An import makes one layer of exactly these bytes, so the layer's digest is the archive's.
         said = client.api.import_image_from_file(str(archive), changes=changes)
@@ -210,6 +210,17 @@ def _from_host(client: DockerClient, plan: _Plan) -> str:
     if "error" in last:
         raise _failed(str(last["error"]))
     return str(last["status"])
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder for one build. The caller has the lock, so older ones are of builds that were killed."""
+    prefix = f"evalnoise-build-{os.getuid()}-"
+    for leftover in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        if leftover.lstat().st_uid == os.getuid():
+            shutil.rmtree(leftover, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=prefix) as folder:
+        yield Path(folder)
 
 
 def _from_base(client: DockerClient, plan: _Plan, *, cached: bool) -> str:
@@ -238,9 +249,6 @@ def _from_base(client: DockerClient, plan: _Plan, *, cached: bool) -> str:
         )
     except BuildError as error:
         raise _refused(plan, error) from None
-    finally:
-        with contextlib.suppress(*ENGINE_ERRORS):
-            client.images.prune(filters={"dangling": True, "label": f"{_LABEL_STAGE}={plan.inputs()}"})
     return str(image.id)
 
 
@@ -271,16 +279,23 @@ def _info(attributes: Mapping[str, Any]) -> ExecutorInfo:
 
 
 def _python(attributes: Mapping[str, Any]) -> str:
-    """The image's Python as it says itself; asked of a container where nothing is written down."""
+    """The image's Python, asked of a container where nothing is written down."""
+    if written := written_python(attributes):
+        return written
+    probe = ContainerSandbox(attributes["Id"], _PROBE_MB)
+    probe.close()
+    return probe.python
+
+
+def written_python(attributes: Mapping[str, Any]) -> str:
+    """The image's Python as its label or its environment says; empty where neither does."""
     labelled = (attributes["Config"].get("Labels") or {}).get(LABEL_PYTHON)
     if labelled:
         return str(labelled)
     for entry in attributes["Config"].get("Env") or []:
         if entry.startswith("PYTHON_VERSION="):
             return str(entry.partition("=")[2])
-    probe = ContainerSandbox(attributes["Id"], _PROBE_MB)
-    probe.close()
-    return probe.python
+    return ""
 
 
 def _failed(found: str) -> ExecutorError:

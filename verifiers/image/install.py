@@ -28,7 +28,7 @@ _SCRIPTS = ("bin", "Scripts")
 _PIP = ("install", "--quiet", "--no-input", "--no-compile", "--only-binary=:all:", "--retries=2", "--disable-pip-version-check")
 _ADDRESS = re.compile(r"[\w.+-]+://[^\s'\"`)]+|\bhost='[^']*'|\bport=\d+")
 _TROUBLE = re.compile(r"connection|name resolution|dns|timed out|unreachable|offline|proxy|certificate|tls|ssl", re.IGNORECASE)
-_SAID = re.compile(r"^\s*(error\b|\N{MULTIPLICATION SIGN}|[╰├│]|caused by|because|hint)", re.IGNORECASE)
+_SAID = re.compile(r"^\s*(error\b|\N{MULTIPLICATION SIGN}|[╰├│]|caused? by|cause:|because|hint)", re.IGNORECASE)
 # A fresh interpreter compiles, because what one has done before shows in its bytecode. What is no Python for this version
 # (templates, tests of a parser) stays uncompiled.
 _COMPILE = """
