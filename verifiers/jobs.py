@@ -29,6 +29,8 @@ class Mode(StrEnum):
     """Evaluate one expression that writes a value out."""
     PUBLISHED = "published"
     """Run a program and CRUXEval's assert statement, twice."""
+    TESTS = "tests"
+    """Run a task's test body on answers that a candidate gave. For sandboxes that no candidate enters."""
 
 
 class Arguments(StrEnum):
@@ -70,8 +72,13 @@ class Line(StrEnum):
     EXIT = "q"
     NO_OPERAND = "n"
     OK = "k"
+    """It came to its end; in mode ``tests``, after so many calls."""
     ARGUMENTS = "a"
     """The call before changed its arguments."""
+    CALL = "c"
+    """Mode ``tests``: place and arguments of a call from the first on that has no answer."""
+    FAILED = "f"
+    """Mode ``tests``: the test failed."""
     TIME = "t"
     """CPU seconds of the call whose result comes next."""
     DONE = "."
@@ -134,6 +141,13 @@ class Job:
     arguments: Arguments = Arguments.IGNORE
     keywords: bool = False
     """Mode ``calls``: each input is a list of two, positional arguments and a dict of keyword arguments."""
+    test: str = ""
+    """Mode ``tests``: the test body; the entry point is a stand-in."""
+    answers: tuple[tuple[str, str, str], ...] = ()
+    """Mode ``tests``: to each of `inputs` the line that answers it (letter and body) and, where they changed, the arguments after
+    it; an empty letter where there is no answer."""
+    most_calls: int = 0
+    """Mode ``tests``: calls to look for at most."""
     input_limits: tuple[float, ...] = ()
     """Mode ``calls``: CPU seconds per input; each call's time is said, and a call that takes twice its limit ends the process with
     SIGPROF. Empty: no such limit, and no time."""
@@ -165,6 +179,9 @@ class Job:
             "arguments": self.arguments.value,
             "keywords": self.keywords,
             "input_limits": self.input_limits,
+            "test": self.test,
+            "answers": self.answers,
+            "most_calls": self.most_calls,
             "output": self.limits.output_bytes,
             "outputs": self.limits.outputs_bytes,
         }

@@ -18,6 +18,7 @@ from typing import Any
 
 from schemas.values import TooLargeError, UnencodableError, decode, encode
 from verifiers.supervisor.answers import CONSTRUCTORS, compile_answer
+from verifiers.supervisor.trial import Trial
 
 _FILE = "<candidate>"
 _MESSAGE = 200
@@ -217,8 +218,20 @@ def _published(job: Mapping[str, Any], report: _Report) -> None:
             report.line("k")
 
 
+def _tests(job: Mapping[str, Any], report: _Report) -> None:
+    preamble = _compile(job["preamble"], report, "<preamble>")
+    namespace = _module([preamble], report) if preamble else None
+    if namespace is None:
+        return
+    try:
+        Trial(job, report.line).run(job["test"], namespace)
+    except (SyntaxError, ValueError, OverflowError, MemoryError, RecursionError) as error:
+        report.syntax(error)
+
+
 _MODES: dict[str, Callable[[Mapping[str, Any], _Report], None]] = {
     "calls": _calls,
     "expression": _expression,
     "published": _published,
+    "tests": _tests,
 }
