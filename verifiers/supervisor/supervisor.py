@@ -35,11 +35,27 @@ from verifiers.supervisor.wires import Header, HostGoneError, open_output, pass_
 # A candidate should find no more to import than a plain Python offers.
 sys.path[:] = [entry for entry in sys.path if entry not in {_ROOT, str(Path(__file__).resolve().parent)}]
 
-# Imported before any fork, because nearly every candidate imports some of them and an import costs more than a fork.
+# Imported before any fork, because nearly every candidate imports some of them and an import costs more than a fork. Not `queue`: it
+# imports `threading`, whose work in each forked process costs more than all candidates that want it save.
 _PRELOADED = (
     "bisect collections collections.abc copy dataclasses datetime decimal enum fractions functools hashlib heapq itertools math "
-    "numbers operator queue random re statistics string textwrap time typing unicodedata"
+    "numbers operator random re statistics string textwrap time typing unicodedata"
 )
+_REHEARSALS = 12
+_REHEARSED = {
+    "mode": "calls",
+    "preamble": "",
+    "source": "def f(*values):\n    return [value for value in values]\n",
+    "entry_point": "f",
+    "inputs": ['[1,-2.5,"text",null,true,[[],["a"]]]', '[{"t":[1,2]},{"d":[["k",[3]]]},{"s":[1]},{"i":"0x20000000000001"}]', "[]"],
+    "input_limits": [],
+    "keywords": False,
+    "arguments": "look",
+    "stop": True,
+    "skip": False,
+    "output": 2**16,
+    "outputs": 0,
+}
 _PACKAGES = "/opt/evalnoise-packages"
 _UIDS = 1000
 _TICK_SECONDS = 0.1
@@ -64,7 +80,7 @@ class Supervisor:
 
     def __init__(self, home: Home, scratch: str, first_uid: int) -> None:
         self._home = home
-        self._scratch = scratch
+        self._private = os.path.join(scratch, JOB_DIRECTORY)
         self._folders = [scratch, *(["/dev/mqueue"] if isinstance(home, Container) else [])]
         self._empty = sizes(self._folders) if isinstance(home, Container) else None
         self._first_uid = first_uid
@@ -175,9 +191,8 @@ class Supervisor:
             _be_killed_first()
             _limit(limits, own_user=bool(uid))
             _become_user(uid)
-            private = Path(self._scratch, JOB_DIRECTORY)
-            private.mkdir(0o700)
-            os.chdir(private)
+            os.mkdir(self._private, 0o700)
+            os.chdir(self._private)
             os.write(tell, _STARTED)
             os.close(tell)
         except BaseException as error:
@@ -241,8 +256,10 @@ def _only_descriptors(output: int, tell: int) -> tuple[int, int]:
 
 def _be_killed_first() -> None:
     """When memory runs out the kernel should take the candidate, not the supervisor."""
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-        file.write("1000")
+    with contextlib.suppress(OSError):
+        file = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        os.write(file, b"1000")
+        os.close(file)
 
 
 def _limit(limits: Header, *, own_user: bool) -> None:
@@ -275,6 +292,19 @@ def _become_user(uid: int) -> None:
         os.setresuid(uid, uid, uid)
 
 
+def _rehearse() -> None:
+    """Run a harmless job here, some times, before any other comes.
+
+    Each forked process then begins with warm code. One that is run for the first time is rewritten by the interpreter, which costs a
+    copy of each page that it lies on.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for _ in range(_REHEARSALS):
+        child.run(json.loads(json.dumps(_REHEARSED)), nowhere)
+    os.close(nowhere)
+    del sys.modules["candidate"]
+
+
 def serve(arguments: list[str]) -> Callable[[], None] | None:
     """Serve until the host is gone; in a candidate's process return at once what it has to do.
 
@@ -288,6 +318,7 @@ def serve(arguments: list[str]) -> Callable[[], None] | None:
     site.setquit()  # a plain process runs without site, whose `exit` candidates may expect
     supervisor = Supervisor(Container() if home == "container" else Host(), scratch, int(first_uid))
     os.environ["HOME"] = str(Path(scratch, JOB_DIRECTORY))
+    _rehearse()
     gc.collect()
     gc.freeze()
     work = None
