@@ -324,4 +324,4 @@ def _failed(facts: Mapping[str, Any], task: Task, heard: _Heard) -> Judgement:
         letter, body, _ = heard.answers[last]
         told = show(body, _SHOWN) if letter == Line.OUTPUT else f"{exception_name(body)} raised"
         detail += f"; call {last} gave {told}"
-    return Judgement(Reason.MISMATCH, tidy(detail))
+    return Judgement(Reason.OOM if facts["type"] == "MemoryError" else Reason.MISMATCH, tidy(detail))

@@ -26,6 +26,7 @@ _PASSED_OVER = 2_000
 """Failing statements that a lost test may go on after: a loop that waits for an answer would never end."""
 _LOST = "_evalnoise_lost"
 _NOTE = "_evalnoise_note"
+_NOT_KNOWN = "_evalnoise_not_known"
 _UNGUARDED = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom),
     *(ast.Global, ast.Nonlocal, ast.Pass, ast.Break, ast.Continue),
@@ -67,7 +68,7 @@ class Trial:
         code = _compiled(tree, source)
         self._namespace = namespace
         namespace[self._entry_point] = namespace["candidate"] = entry_point = self._stand_in()
-        namespace |= {_LOST: (), _NOTE: self._note}
+        namespace |= {_LOST: (), _NOTE: self._note, _NOT_KNOWN: _Unknown()}
         error = None
         try:
             exec(code, namespace)
@@ -179,8 +180,25 @@ def _guarded(node: ast.stmt, *, alone: bool = True) -> ast.stmt:
     if not alone or isinstance(node, _UNGUARDED) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
         return node
     note = ast.Expr(ast.Call(ast.Name(_NOTE, ast.Load()), [], []))
-    handler = ast.ExceptHandler(type=ast.Name(_LOST, ast.Load()), name=None, body=[note])
+    handler = ast.ExceptHandler(type=ast.Name(_LOST, ast.Load()), name=None, body=[note, *_instead(node)])
     return ast.copy_location(ast.Try(body=[node], handlers=[handler], orelse=[], finalbody=[]), node)
+
+
+def _instead(node: ast.stmt) -> list[ast.stmt]:
+    """What takes the place of a statement that gives a value and failed: nobody knows that value."""
+    if isinstance(node, ast.Return):
+        return [ast.Return(ast.Name(_NOT_KNOWN, ast.Load()))]
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+        return []
+    names = {inner.id for target in targets if target for inner in ast.walk(target) if isinstance(inner, ast.Name)}
+    stored = sorted(names if all(map(_is_plain, targets)) else ())
+    return [ast.Assign([ast.Name(name, ast.Store())], ast.Name(_NOT_KNOWN, ast.Load())) for name in stored]
+
+
+def _is_plain(target: ast.expr | None) -> bool:
+    """Whether names alone are assigned to."""
+    return isinstance(target, ast.Name) or (isinstance(target, ast.Tuple | ast.List) and all(map(_is_plain, target.elts)))
 
 
 def _leaves_check_to_us(tree: ast.Module) -> bool:
