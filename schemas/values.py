@@ -18,6 +18,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from json.scanner import make_scanner
 from typing import Any
 
 MAX_BYTES = 262_144
@@ -30,6 +31,7 @@ _PLAIN_INT = 2**53
 _HEX_INT = re.compile(r"-?0x[0-9a-f]+", re.ASCII)
 _HEX_BYTES = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII)
 _DECIMAL = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?(?:E[+-][0-9]+)?|Infinity|s?NaN[0-9]*)", re.ASCII)
+_CLOSER_LOOK = re.compile(r"[0-9]{16}|[0-9][eE]", re.ASCII)
 _NOT_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[^\[\]{}"]+', re.DOTALL)
 
 
@@ -46,7 +48,7 @@ def encode(value: object, *, max_bytes: int = MAX_BYTES) -> str:
     # Two bytes per node, and each character of text, are less than what the text will have; so a giant value is refused
     # before it is written out.
     budget = [MAX_NODES, max_bytes + 1, max_bytes]
-    text = json.dumps(_pack(value, MAX_DEPTH, budget), separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    text = _TO_JSON.encode(_pack(value, MAX_DEPTH, budget))
     if len(text) > max_bytes:
         raise TooLargeError(f"over the limit of {max_bytes} bytes")
     return text
@@ -69,7 +71,7 @@ def _pack(value: Any, depth: int, budget: list[int]) -> object:
     if kind is float:
         return value if math.isfinite(value) else {"f": repr(value)}
     if kind is list:
-        return [_pack(item, depth - 1, budget) for item in value]
+        return value if _is_plain(value, depth, budget) else [_pack(item, depth - 1, budget) for item in value]
     pack = _PACKERS.get(kind)
     if pack is None:
         raise UnencodableError(f"type {kind.__module__}.{kind.__qualname__}"[:200])
@@ -77,6 +79,27 @@ def _pack(value: Any, depth: int, budget: list[int]) -> object:
     return {tag: body(value, lambda item: _pack(item, depth - 1, budget))}
 
 
+def _is_plain(members: list[Any], depth: int, budget: list[int]) -> bool:
+    """Whether all members are of one kind that is written as it is. Charges the budget for them if so; a shortcut, else no more."""
+    kinds = set(map(type, members))
+    if len(kinds) != 1 or depth < 1:
+        return False
+    (kind,) = kinds
+    if kind is int:
+        plain = min(members) >= -_PLAIN_INT and max(members) <= _PLAIN_INT
+    elif kind is float:
+        plain = all(map(math.isfinite, members))
+    else:
+        plain = kind is str or kind is bool
+    size = 2 * len(members) + (sum(map(len, members)) if kind is str else 0)
+    if not plain or size > budget[1] or len(members) > budget[0]:
+        return False
+    budget[0] -= len(members)
+    budget[1] -= size
+    return True
+
+
+_TO_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False, check_circular=False)
 _Pack = Callable[[Any], object]
 
 
@@ -125,8 +148,12 @@ def decode(text: str, *, max_bytes: int = MAX_BYTES) -> object:
     if _depth(text) > 3 * MAX_DEPTH + 3:
         raise UnencodableError("nested too deeply")
     try:
+        if _is_simple(text):
+            value, end = _scan_simple(text, 0)
+            if end == len(text):
+                return value
         return _unpack(_JSON.decode(text), [MAX_NODES])
-    except (ValueError, TypeError, RecursionError, KeyError, ArithmeticError) as error:
+    except (ValueError, TypeError, RecursionError, KeyError, ArithmeticError, StopIteration) as error:
         raise UnencodableError(f"not a wire value: {type(error).__name__}: {error}"[:200]) from None
 
 
@@ -162,6 +189,12 @@ def _finite_float(text: str) -> float:
     return value
 
 
+def _is_simple(text: str) -> bool:
+    """Whether the text has no tags, no number that needs a closer look and not too many nodes: then its JSON is its value."""
+    return "{" not in text and not _CLOSER_LOOK.search(text) and text.count(",") + text.count("[") < MAX_NODES
+
+
+_scan_simple = make_scanner(json.JSONDecoder(parse_constant=_refuse_constant))
 _JSON = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_plain_int, parse_float=_finite_float)
 
 
