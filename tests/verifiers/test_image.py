@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from docker.models.images import Image
 
 from schemas.errors import ExecutorError
-from verifiers.image import build
+from schemas.verifier import VerifierSpec
+from tests.verifiers.images import lines_of
+from tests.verifiers.wheels import make_wheel, only_from
+from verifiers.image import build, packages
 from verifiers.image.build import HOST_BASE, REPOSITORY, build_image, ensure_image
 from verifiers.image.rootfs import application_tar, python_tar
-from verifiers.jobs import Job, Limits, Mode
 from verifiers.sandbox import engine
-from verifiers.sandbox.container import ContainerSandbox
 from verifiers.sandbox.process import ENVIRONMENT
+from verifiers.verify import resolve_executor
+
+PACKAGE = "killed-twice==1.0"
 
 
 @pytest.fixture
@@ -30,15 +37,33 @@ def tags(docker_engine: str) -> Iterator[list[str]]:
     client.close()
 
 
-def answer(image: str) -> list[str]:
-    sandbox = ContainerSandbox(image, 128)
+@pytest.fixture
+def package(docker_engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A package that no image holds yet, and none afterwards."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    make_wheel(folder, "killed_twice", "1.0")
+    only_from(folder, monkeypatch)
+    remove_images(PACKAGE)
+    yield PACKAGE
+    remove_images(PACKAGE)
+
+
+def images_of(package: str) -> list[Image]:
+    client = engine.connect()
     try:
-        return [
-            letter + text
-            for letter, text in sandbox.run(Job(Mode.CALLS, "def f(x): return x + 1", Limits(5.0), "f", ("[1]",))).lines()
-        ]
+        return client.images.list(filters={"label": f"evalnoise.image.packages={package}"})
     finally:
-        sandbox.close()
+        client.close()
+
+
+def remove_images(package: str) -> None:
+    for image in images_of(package):
+        image.remove(force=True)
+
+
+def adds_one(image: str) -> bool:
+    return lines_of(image, "def f(x): return x + 1") == ["o2", "."]
 
 
 @pytest.mark.docker
@@ -48,19 +73,61 @@ def test_built_twice_it_has_the_same_digest(tags: list[str]) -> None:
     assert first.rootfs == second.rootfs
     assert first.rootfs == ensure_image(HOST_BASE).rootfs
     assert first.python == ".".join(map(str, sys.version_info[:3]))
-    assert answer(first.image_id) == ["o2", "."]
+    assert adds_one(first.image_id)
     on_base = build_image(f"{REPOSITORY}:test-first", "test-on-base")
     assert on_base.rootfs != first.rootfs
     assert on_base.python == first.python
-    assert answer(on_base.image_id) == ["o2", "."]
+    assert adds_one(on_base.image_id)
 
 
 @pytest.mark.docker
-def test_two_builders_at_once(docker_engine: str) -> None:
-    command = [sys.executable, "-c", "from verifiers.image.build import ensure_image; print(ensure_image('host').rootfs)"]
-    builders = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(2)]
-    digests = {builder.communicate(timeout=120)[0].strip() for builder in builders}
-    assert digests == {ensure_image(HOST_BASE).rootfs}
+def test_a_real_package_from_the_index(docker_engine: str) -> None:
+    """It brings shared libraries of its own, and threads that the limits would end if it started them."""
+    plain, info = ensure_image(HOST_BASE), ensure_image(HOST_BASE, ["NumPy==2.2.6"])
+    code = (
+        "import numpy, os, resource\n"
+        "def f(x):\n"
+        "    matrix = numpy.arange(160000.0).reshape(400, 400)\n"
+        "    threads = len(os.listdir('/proc/self/task'))\n"
+        "    return [numpy.__version__, int((matrix @ matrix)[0, 0]), threads, resource.getrlimit(resource.RLIMIT_NPROC)[0]]\n"
+    )
+    product = 400 * sum(k * k for k in range(400))
+    assert lines_of(info.image_id, code, 256) == [f'o["2.2.6",{product},1,48]', "."]
+    assert resolve_executor(VerifierSpec(executor="docker", packages=("numpy==2.2.6",)), []).rootfs != plain.rootfs
+
+
+@pytest.mark.docker
+def test_two_builders_at_once(package: str) -> None:
+    """One builds, the other waits and takes what is there."""
+    command = [sys.executable, "-c", f"from verifiers.image.build import ensure_image; print(ensure_image('host', [{package!r}]))"]
+    builders = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [builder.communicate(timeout=120) for builder in builders]
+    assert {out for out, _ in said} == {f"{ensure_image(HOST_BASE, [package])}\n"}
+    assert sorted("building" in err for _, err in said) == [False, True]
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("place", ["verifiers.image.build.python_tar", "verifiers.image.build.ContainerSandbox"])
+def test_a_build_that_was_killed(package: str, place: str, tmp_path: Path) -> None:
+    """Before the import a folder is left, after it an image without a name; the next build takes neither and removes both."""
+    code = (
+        "import os, signal\n"
+        "from unittest import mock\n"
+        f"from verifiers.image.build import ensure_image\n"
+        f"with mock.patch({place!r}, lambda *_: os.kill(os.getpid(), signal.SIGKILL)):\n"
+        f"    ensure_image('host', [{package!r}])\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    killed = subprocess.run([sys.executable, "-c", code], check=False, env=environment, stderr=subprocess.DEVNULL)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.glob("evalnoise-build-*"))) == (1 if place.endswith("python_tar") else 0)
+    assert [image.tags for image in images_of(package)] == ([] if place.endswith("python_tar") else [[]])
+    code = f"from verifiers.image.build import ensure_image; print(ensure_image('host', [{package!r}]).image_id)"
+    built = subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True, text=True)
+    (image,) = images_of(package)
+    assert (image.id, len(image.tags)) == (built.stdout.strip(), 1)
+    assert list(tmp_path.glob("evalnoise-build-*")) == []
+    assert lines_of(image.id, "import killed_twice\ndef f(x): return killed_twice.VERSION") == ['o"1.0"', "."]
 
 
 @pytest.mark.docker
@@ -80,7 +147,10 @@ def test_archives_are_the_same_bit_for_bit(tmp_path: Path) -> None:
 
 def test_the_dockerfile_agrees_with_the_other_way() -> None:
     text = (Path(build.__file__).parent / "Dockerfile").read_text()
-    assert build.DEFAULT_BASE in text
+    assert re.findall(r"^ARG BASE=(.*)$", text, re.MULTILINE) == [build.DEFAULT_BASE]
+    assert re.fullmatch(r"python:3\.\d+-slim@sha256:[0-9a-f]{64}", build.DEFAULT_BASE)
     assert build._SUPERVISOR in text
+    assert str(packages.HOME) in text
+    assert f'_PACKAGES = "{packages.HOME}"' in Path(build.__file__).parents[1].joinpath("supervisor", "supervisor.py").read_text()
     settings = dict(pair.split("=") for pair in re.search(r"^ENV (.*)$", text, re.MULTILINE).group(1).split())  # type: ignore[union-attr]
     assert settings == {key: value for key, value in ENVIRONMENT.items() if key != "PATH"}

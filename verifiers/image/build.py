@@ -182,9 +182,18 @@ def _build(client: DockerClient, plan: _Plan, tag: str, *, anew: bool = False) -
         client.api.tag(image_id, REPOSITORY, tag, force=True)
         return found
     finally:
-        # What has no name is of no use: stages, images that cannot run, and those of builds that were killed.
-        with contextlib.suppress(*ENGINE_ERRORS):
-            client.images.prune(filters={"dangling": True, "label": f"{LABEL_INPUTS}={plan.inputs()}"})
+        _remove_nameless(client, plan)
+
+
+def _remove_nameless(client: DockerClient, plan: _Plan) -> None:
+    """What has no name is of no use: stages, images that cannot run, and those of builds that were killed.
+
+    One by one, because the engine refuses a prune while another one runs; without force, so that none in use is removed.
+    """
+    with contextlib.suppress(*ENGINE_ERRORS):
+        for image in client.images.list(filters={"dangling": True, "label": f"{LABEL_INPUTS}={plan.inputs()}"}):
+            with contextlib.suppress(*ENGINE_ERRORS):
+                client.images.remove(str(image.id))
 
 
 def _from_host(client: DockerClient, plan: _Plan) -> str:

@@ -94,7 +94,7 @@ def python_tar(path: Path, packages: Path | None = None) -> None:
     files |= _shared_libraries(binaries)
     if packages is not None:
         files |= _shared_libraries([file for file in packages.rglob("*.so*") if _is_elf(file)], own=packages)
-    with tempfile.TemporaryDirectory(prefix="evalnoise-image-") as folder:
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         files |= _compiled(files, Path(folder))
         if packages is not None:
             own = (file for file in packages.rglob("*") if file.is_file())
