@@ -21,6 +21,7 @@
 --   variable_share: Their share of the tasks.
 --   variable_lo: Lower end for the share, Clopper-Pearson.
 --   variable_hi: Upper end for the share, Clopper-Pearson.
+--   near_limit: Tasks whose verdict may hang on the machine's speed, residual verification noise: near_limit_tasks has them.
 --   delta: Difference of score that the budget is for.
 --   runs: Runs per arm that resolve delta; null: undefined.
 --   runs_lo: The same at the lower end of w's interval.

@@ -21,6 +21,7 @@
 --   variable_share: Their share of the tasks.
 --   variable_lo: Lower end for the share, Clopper-Pearson.
 --   variable_hi: Upper end for the share, Clopper-Pearson.
+--   near_limit: Tasks whose verdict may hang on the machine's speed, residual verification noise: near_limit_tasks has them.
 --   delta: Difference of score that the budget is for.
 --   runs: Runs per arm that resolve delta; null: undefined.
 --   runs_lo: The same at the lower end of w's interval.
@@ -77,6 +78,13 @@ first_budget AS (
   FROM budgets
   WHERE first_delta
   GROUP BY study, protocol, stack, condition
+),
+
+near_limit AS (
+  -- From what was measured, not from a sealed estimate, which a repeat must reproduce.
+  SELECT study, protocol, stack, condition, count(*) AS tasks
+  FROM near_limit_tasks
+  GROUP BY study, protocol, stack, condition
 )
 
 SELECT
@@ -99,6 +107,7 @@ SELECT
   n.variable_share,
   n.variable_lo,
   n.variable_hi,
+  coalesce(l.tasks, 0) AS near_limit,
   b.delta,
   b.runs,
   b.runs_lo,
@@ -109,4 +118,6 @@ SELECT
   n.note
 FROM numbers AS n
 LEFT JOIN first_budget AS b
-  ON b.study = n.study AND b.protocol = n.protocol AND b.stack = n.stack AND b.condition = n.condition;
+  ON b.study = n.study AND b.protocol = n.protocol AND b.stack = n.stack AND b.condition = n.condition
+LEFT JOIN near_limit AS l
+  ON l.study = n.study AND l.protocol = n.protocol AND l.stack = n.stack AND l.condition = n.condition;

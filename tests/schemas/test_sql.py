@@ -159,7 +159,8 @@ def test_the_headers_name_exactly_the_columns(store):
         assert described == [name for name, _ in view.columns], view.name
         assert view.grain
     assert {view.name for view in load_views()} == {
-        "protocols", "partitions", "progress", "task_counts", "noise_floor_all", "noise_floor",
+        "protocols", "partitions", "progress", "task_counts", "near_limit_tasks", "verifier_noise", "verifier_noise_summary",
+        "noise_floor_all", "noise_floor",
     }  # fmt: skip
 
 
@@ -206,6 +207,7 @@ def test_noise_floor_has_what_was_promised_and_each_number_from_its_row(store):
         expected |= {"w_lo": w - 0.02, "w_hi": w + 0.03, "w_bench_lo": w - 0.002, "w_bench_hi": w + 0.003}
         expected |= {"w_gaffke_lo": w - 0.5, "w_gaffke_hi": w + 0.5}
         expected |= {"variable_tasks": varied, "variable_share": varied / 30, "variable_lo": 0.25, "variable_hi": 0.75}
+        expected |= {"near_limit": 0}
         expected |= {"delta": 0.05, "runs": 3, "runs_lo": 2, "runs_hi": 12, "w_undefined": "", "note": "few"}
         assert row == expected
         assert {name: type(row[name]) for name in ("n_unmeasured", "variable_tasks", "runs")} == {
