@@ -19,7 +19,8 @@ VIEWS = ("near_limit_tasks", "verifier_noise", "verifier_noise_summary", "noise_
 BASE: dict[str, Any] = {
     "study": "s", "protocol": "p", "benchmark": "b", "stack": "a", "condition": "again", "replicate": 0, "task_id": "t/0",
     "position": 0, "attempt": 0, "candidate_sha256": "c0", "checker": "differential", "outcome": "pass", "reason": "pass",
-    "wall_seconds": 1.0, "cpu_seconds": 0.5, "cpu_limit_seconds": 10.0, "limit_share": 0.05, "load": 1.0, "container": "k0", "rechecks": "[]",
+    "wall_seconds": 1.0, "cpu_seconds": 0.5, "cpu_limit_seconds": 10.0, "limit_share": 0.05, "load": 1.0,
+    "container": "k0", "rechecks": "[]",
 }  # fmt: skip
 BY_TIME = {"cpu-limit", "wall-limit", "idle"}
 OUTCOMES = {"pass": "pass", "infrastructure": "unmeasured"}
