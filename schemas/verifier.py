@@ -29,7 +29,8 @@ class VerifierSpec(Model):
     unsandboxed_providers: tuple[Literal["recording", "openai", "anthropic"], ...] = Field(default=(), strict=False)
     """Providers whose code may run without a sandbox. Name them only if you would run their code yourself."""
     packages: tuple[Requirement, ...] = Field(default=(), strict=False)
-    """Python packages that candidates may import, each as `name==version`; they become part of the image."""
+    """Python packages that candidates may import, each as `name==version`, and every package that these need; they become part of
+    the image. Only wheels are installed."""
     inputs_cap: int | None = Field(default=None, ge=1)
     """Inputs per task at most; the benchmark's first ones are used. Absent: what the checker says (`differential` 120, `evalplus`
     all)."""

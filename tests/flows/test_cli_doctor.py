@@ -109,7 +109,29 @@ def test_engine(docker_engine):
     first, *room = check_engine(None)
     assert first.level is Level.OK
     assert first.text.startswith(docker_engine)
-    assert [f.subject for f in room] == ["disk of the engine"]
+    assert [f.subject for f in room][:2] == ["disk of the engine", "verifier image"]
+
+
+@pytest.mark.docker
+def test_images(docker_engine, monkeypatch):
+    """Which image each set of packages would use; too many images; a mistake in the packages."""
+    monkeypatch.setenv("EVALNOISE_IMAGE_BASE", "evalnoise.invalid/x:1")
+    monkeypatch.setattr(doctor_checks, "_MANY_IMAGES", -1)
+    text = ORACLE.replace(
+        "conditions:\n",
+        "  - {name: b, model: m, provider: {name: oracle}, verifier: {packages: [Zed==2, a_b==1]}}\n"
+        "  - {name: c, model: m, provider: {name: oracle}, verifier: {executor: process, packages: [x==1]}}\n"
+        "  - {name: d, model: m, provider: {name: oracle}, verifier: {packages: [x==1, X==2]}}\n"
+        "conditions:\n",
+    )
+    _, _, plain, packed, wrong, many = check_engine(study(text))
+    told = "the first run builds it on evalnoise.invalid/x:1, which a registry must give"
+    assert (plain.level, plain.text) == (Level.OK, told)
+    assert (packed.level, packed.text) == (Level.OK, f"{told}; packages a-b==1, zed==2")
+    assert (wrong.level, wrong.exit_code) == (Level.FAIL, ExitCode.EXECUTOR)
+    assert "x with two versions, 1 and 2" in wrong.text
+    assert (many.level, many.subject) == (Level.WARN, "verifier images")
+    assert "docker image prune --all --filter label=evalnoise.image.inputs --filter until=720h" in many.remedy
 
 
 @pytest.mark.parametrize(
