@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,9 @@ from schemas.study import Study
 from tasks.plan import Shard, judge_shards, measured_shards, source_shards
 
 
-def study(*, replicates: int = 4, shard_cells: int = 10, seed: int = 0, source: int = 0, judge: bool = False) -> Study:
+def study(
+    *, replicates: int = 4, shard_cells: int = 10, seed: int = 0, source: int = 0, judge: bool = False, extra: Sequence[dict] = ()
+) -> Study:
     body = {
         "study": "s",
         "benchmark": {"name": "starter"},
@@ -20,6 +23,7 @@ def study(*, replicates: int = 4, shard_cells: int = 10, seed: int = 0, source: 
             {"name": "replay", "kind": "replay", "source": {"condition": "live", "replicate": source}},
             {"name": "live", "kind": "live"},
             {"name": "cold", "kind": "temperature-zero"},
+            *extra,
         ],
         "replicates": replicates,
         "analysis": {"seed": seed},
@@ -39,18 +43,30 @@ def study(*, replicates: int = 4, shard_cells: int = 10, seed: int = 0, source: 
     data=st.data(),
 )
 def test_every_cell_is_planned_once_and_replays_come_after_their_source(replicates, shard_cells, n_tasks, seed, data) -> None:
-    source = data.draw(st.integers(0, replicates - 1))
-    plan = study(replicates=replicates, shard_cells=shard_cells, seed=seed, source=source)
+    source, live, replayed = (data.draw(st.integers(0, replicates - 1)) for _ in range(3))
+    extra = [
+        {"name": "twice", "kind": "reverify", "source": {"condition": "replay", "replicate": replayed}},
+        {"name": "again", "kind": "reverify", "source": {"condition": "live", "replicate": live}},
+    ]
+    plan = study(replicates=replicates, shard_cells=shard_cells, seed=seed, source=source, extra=extra)
     shards = measured_shards(plan, n_tasks)
     cells = Counter((s.stack, s.condition, s.replicate, task) for s in shards for task in range(s.start, s.stop))
     assert set(cells.values()) == {1}
-    assert len(cells) == 2 * 3 * replicates * n_tasks
+    assert len(cells) == 2 * 5 * replicates * n_tasks
     assert max(s.cells for s in shards) <= shard_cells
     assert len({s.name for s in shards}) == len(shards)
     place = {shard: index for index, shard in enumerate(shards)}
     for shard in shards:
-        for origin in source_shards(plan, shard, n_tasks):
-            assert place[origin] < place[shard]
+        origins = source_shards(plan, shard, n_tasks)
+        assert all(place[origin] < place[shard] for origin in origins)
+        # A recording holds the whole replicate, a reverification takes its own block.
+        blocks = [(origin.start, origin.stop) for origin in origins]
+        kind = plan.condition(shard.condition).kind
+        if kind == "reverify":
+            assert blocks == [(shard.start, shard.stop)]
+        elif kind == "replay":
+            assert {task for start, stop in blocks for task in range(start, stop)} == set(range(n_tasks))
+        assert (shard.purpose == "reverify") == (kind == "reverify")
 
 
 def test_conditions_are_interleaved_in_permuted_blocks() -> None:
