@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from rich.text import Text
 from evalnoise.prompts import render
 from evalnoise.report.numbers import counted
 from evalnoise.store.store import Store
-from schemas.study import AnthropicProvider, JudgeSpec, OpenAIProvider, ProviderSpec, Study
+from schemas.study import AnthropicProvider, Condition, JudgeSpec, OpenAIProvider, ProviderSpec, Study
 from tasks.freeze import Plan
 from tasks.plan import Shard, judge_shards, measured_shards
 
@@ -28,7 +29,7 @@ class Line:
     stack: str
     condition: str
     provider: str
-    """`recording` where nothing is called."""
+    """`recording` where nothing is called, `frozen` where nothing is generated either."""
     model: str
     """As the provider knows it."""
     shards: int
@@ -53,7 +54,7 @@ def plan_lines(plan: Plan, sealed: set[Shard]) -> list[Line]:
         for stack in study.stacks:
             spec = study.provider(stack, condition)
             prompts = sum(len(render(stack.prompt, task=task)) for task in plan.benchmark.tasks)
-            attempts = 2 if stack.retry == "resample" else 1
+            attempts = 2 if stack.retry == "resample" and condition.kind != "reverify" else 1
             live = condition.source is None and spec.name != "recording"
             shards = [s for s in measured if (s.stack, s.condition) == (stack.name, condition.name)]
             lines.append(
@@ -95,7 +96,7 @@ def _line(
     return Line(
         stack=stack,
         condition=condition,
-        provider=spec.name if spec else "recording",
+        provider=spec.name if spec else "frozen" if kind == "reverify" else "recording",
         model=model,
         shards=len(shards),
         sealed=sum(shard in sealed for shard in shards),
@@ -184,22 +185,24 @@ class Stage:
 
 def stages(study: Study, n_tasks: int) -> list[Stage]:
     """The stages of a study in the order in which they may begin."""
-    replays = [condition for condition in study.conditions if condition.source is not None]
+    replays = [condition for condition in study.conditions if condition.kind == "replay" and condition.source is not None]
+    reverified = [condition for condition in study.conditions if condition.kind == "reverify"]
     fresh = [condition.name for condition in study.conditions if condition.source is None]
-    measured = measured_shards(study, n_tasks)
-    replayed = sum(study.condition(shard.condition).source is not None for shard in measured)
+    measured = Counter(shard.condition for shard in measured_shards(study, n_tasks))
     order = " (permuted blocks)" if len(fresh) * len(study.stacks) > 1 else ""
     own = " of its stack" if len(study.stacks) > 1 else ""
     found = [
         Stage("freeze", None, "-"),
         Stage("load", 1, "freeze"),
         Stage("preflight", len(study.stacks), "load"),
-        Stage("measure", len(measured) - replayed, f"preflight{own}", ", ".join(fresh) + order),
+        Stage("measure", sum(measured[name] for name in fresh), f"preflight{own}", ", ".join(fresh) + order),
     ]
     if replays:
-        sources = dict.fromkeys(f"{c.source.condition} replicate {c.source.replicate}" for c in replays if c.source)
-        found.append(Stage("record", None, ", ".join(sources)))
-        found.append(Stage("replay", replayed, "record", ", ".join(condition.name for condition in replays)))
+        found.append(Stage("record", None, _sources(replays)))
+        found.append(Stage("replay", sum(measured[c.name] for c in replays), "record", ", ".join(c.name for c in replays)))
+    if reverified:
+        shards = sum(measured[c.name] for c in reverified)
+        found.append(Stage("reverify", shards, _sources(reverified), ", ".join(c.name for c in reverified)))
     if study.judge:
         names = ", ".join(condition.name for condition in study.judge.conditions)
         found.append(Stage("judge", len(judge_shards(study, n_tasks)), f"{study.judged_condition().name} replicate 0", names))
@@ -215,6 +218,12 @@ def _dag_table(rows: list[Stage]) -> Table:
     for row in rows:
         table.add_row(row.name, "" if row.shards is None else str(row.shards), row.after, row.runs)
     return table
+
+
+def _sources(conditions: list[Condition]) -> str:
+    """The replicates that the conditions come from."""
+    named = [f"{c.source.condition} replicate {c.source.replicate}" for c in conditions if c.source is not None]
+    return ", ".join(dict.fromkeys(named))
 
 
 def _sealed(plan: Plan, store: Path) -> set[Shard]:
