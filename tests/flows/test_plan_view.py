@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from flows.cli import app
-from flows.plan_view import Line, Stage, cost_sentence, limit_warning, stages
+from flows.plan_view import Line, Stage, cost_sentence, limit_warning, plan_lines, stages
 from schemas.study import Study
+from tasks.freeze import resolve
 from tests.support.stages import body
 
 LINE = Line("a", "live", "openai", "gpt-x", 1, 0, 10, 10, 10, 100, 100, 1.25)
@@ -64,6 +65,18 @@ class TestDag:
             Stage("report", None, "analyse"),
         ]
 
+    def test_reverify_stands_behind_what_it_verifies_again(self):
+        again = [
+            {"name": "again", "kind": "reverify", "source": {"condition": "live", "replicate": 2}},
+            {"name": "twice", "kind": "reverify", "source": {"condition": "replay"}},
+        ]
+        study = Study.model_validate(body(conditions=[*body()["conditions"], *again], limits={"shard_cells": 4}))
+        found = {stage.name: stage for stage in stages(study, 6)}
+        assert list(found) == ["freeze", "load", "preflight", "measure", "record", "replay", "reverify", "analyse", "report"]
+        assert found["measure"] == Stage("measure", 12, "preflight", "live, cold (permuted blocks)")
+        assert found["replay"] == Stage("replay", 6, "record", "replay")
+        assert found["reverify"] == Stage("reverify", 12, "live replicate 2, replay replicate 0", "again, twice")
+
     def test_the_least(self):
         study = Study.model_validate(body(conditions=[{"name": "live", "kind": "live"}]))
         assert [stage.name for stage in stages(study, 6)] == ["freeze", "load", "preflight", "measure", "analyse", "report"]
@@ -104,3 +117,12 @@ def test_a_plan_above_its_limit(tmp_path):
     assert "Estimated cost: at most $2.05. Limit: $2.00" in out
     assert "warning: the estimated cost of at most $2.05 is above limits.max_cost, $2.00." in err
     assert "limits.max_cost" not in plan(tmp_path, *prices, "limits.max_cost=3")[1]
+
+
+def test_reverify_calls_nobody_and_verifies_every_cell_once(tmp_path):
+    conditions = [{"name": "live", "kind": "live"}, {"name": "again", "kind": "reverify", "source": {"condition": "live"}}]
+    study = resolve(Study.model_validate(body(conditions=conditions, replicates=4)), limit=6)
+    live, again = plan_lines(study, set())
+    # The stack retries, so the live run may verify two candidates a cell; only the last of them is verified again.
+    assert (live.provider, live.calls_most, live.verifications_most) == ("oracle", 48, 48)
+    assert again == Line("a", "again", "frozen", "m", 4, 0, 0, 0, 24, 0, 0, 0.0)
