@@ -22,12 +22,16 @@ from evalnoise.benchmarks.load import load_benchmark
 from evalnoise.providers.recording import Recording
 from evalnoise.store.store import Store
 from evalnoise.studyfile.load import load_study
+from flows.plan_view import checker_text
 from flows.server import ServerState, server_status
 from flows.status_view import at_work
 from schemas.errors import EvalnoiseError, ExitCode
+from schemas.records import Benchmark
 from schemas.study import AnthropicProvider, OpenAIProvider, RecordingProvider, Stack, Study
 from schemas.verifier import VerifierSpec
+from tasks.freeze import checker_identities
 from verifiers.image.outlook import PRUNE, outlook, stock
+from verifiers.registry import runs_code
 
 _GIB = 1 << 30
 _LOW_BYTES = 5 * _GIB
@@ -144,6 +148,12 @@ def _no_engine(study: Study | None, said: str) -> Finding:
 
 
 def _needs_engine(study: Study, stack: Stack) -> bool:
+    try:
+        checker = checker_identities(study, load_benchmark(study.benchmark))[stack.name]["name"]
+        if not runs_code(checker):
+            return False
+    except EvalnoiseError:
+        pass  # said elsewhere
     names = {study.provider(stack, condition).name for condition in study.conditions}
     untrusted = names - {"oracle"} - set(stack.verifier.unsandboxed_providers)
     return stack.verifier.executor == "docker" or bool(untrusted)
@@ -259,7 +269,19 @@ def check_data(study: Study) -> Iterator[Finding]:
         return
     files = ", ".join(f"{source.path} sha256 {source.sha256[:12]}" for source in found.sources) or f"sha256 {found.sha256[:12]}"
     yield Finding(Level.OK, "benchmark", f"{found.name}, {len(found.tasks)} tasks ({files})")
+    yield from check_checkers(study, found)
     yield from check_recordings(study, [task.id for task in found.tasks])
+
+
+def check_checkers(study: Study, benchmark: Benchmark) -> Iterator[Finding]:
+    """Which checker each stack has, and whether it is there and takes the study's options."""
+    try:
+        found = checker_identities(study, benchmark)
+    except EvalnoiseError as error:
+        yield _failed("checker", error)
+        return
+    for stack, identity in found.items():
+        yield Finding(Level.OK, "checker", f"{checker_text(identity)} (for stack {stack})")
 
 
 def check_recordings(study: Study, task_ids: Sequence[str]) -> Iterator[Finding]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -126,7 +129,8 @@ def print_plan(plan: Plan, store: Path) -> None:
     console.print(f"Study {study.study}: {size}.")
     console.print(f"Protocol {plan.digest}", soft_wrap=True)
     for name, info in plan.executors.items():
-        console.print(f"Stack {name}: checker {plan.checkers[name]}, executor {info.kind}, Python {info.python}.")
+        runs = "runs no code" if info.kind == "none" else f"executor {info.kind}, Python {info.python}"
+        console.print(f"Stack {name}: checker {checker_text(protocol.checkers[name])}, {runs}.")
     console.print(_dag_table(stages(study, protocol.n_tasks)))
     console.print()
     console.print(_table(lines))
@@ -138,6 +142,13 @@ def print_plan(plan: Plan, store: Path) -> None:
     warning = limit_warning(lines, study.limits.max_cost)
     if warning:
         typer.secho(f"warning: {warning}", fg=typer.colors.YELLOW, err=True)
+
+
+def checker_text(identity: Mapping[str, Any]) -> str:
+    """A checker in a few words: name, version, the distribution that it comes from if that is not evalnoise, options."""
+    options = ", ".join(f"{name} {json.dumps(value)}" for name, value in identity["options"].items())
+    whence = f" of {identity['distribution']}" if identity["distribution"] else ""
+    return f"{identity['name']} {identity['version']}{whence}{f' ({options})' if options else ''}"
 
 
 def _known_cost(lines: list[Line]) -> float:
@@ -209,6 +220,12 @@ def stages(study: Study, n_tasks: int) -> list[Stage]:
     return [*found, Stage("analyse", 1, "all of these"), Stage("report", None, "analyse")]
 
 
+def _sources(conditions: list[Condition]) -> str:
+    """The replicates that the conditions come from."""
+    named = [f"{c.source.condition} replicate {c.source.replicate}" for c in conditions if c.source is not None]
+    return ", ".join(dict.fromkeys(named))
+
+
 def _dag_table(rows: list[Stage]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("stage", no_wrap=True)
@@ -218,12 +235,6 @@ def _dag_table(rows: list[Stage]) -> Table:
     for row in rows:
         table.add_row(row.name, "" if row.shards is None else str(row.shards), row.after, row.runs)
     return table
-
-
-def _sources(conditions: list[Condition]) -> str:
-    """The replicates that the conditions come from."""
-    named = [f"{c.source.condition} replicate {c.source.replicate}" for c in conditions if c.source is not None]
-    return ", ".join(dict.fromkeys(named))
 
 
 def _sealed(plan: Plan, store: Path) -> set[Shard]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,7 +16,7 @@ from schemas.protocol import PinnedFile, Protocol, digested_study
 from schemas.records import Benchmark, ExecutorInfo
 from schemas.study import AnthropicProvider, OpenAIProvider, RecordingProvider, Stack, Study
 from schemas.versions import measurement_version
-from verifiers.registry import checker_for, identity
+from verifiers.registry import checker_for, identity, runs_code
 from verifiers.verify import resolve_executor
 
 
@@ -49,9 +50,12 @@ def resolve(study: Study, *, limit: int | None = None, replicates: int | None = 
         benchmark = replace(benchmark, tasks=benchmark.tasks[:limit])
     if not benchmark.tasks:
         raise DataError(benchmark.name, expected="at least one task", found="none", remedy="Check the file and --limit.")
-    executors = {stack.name: resolve_executor(stack.verifier, _provider_names(study, stack)) for stack in study.stacks}
-    kind = benchmark.tasks[0].kind
-    checkers = {stack.name: checker_for(stack.verifier, kind) for stack in study.stacks}
+    identities = checker_identities(study, benchmark)
+    checkers = {name: str(identity["name"]) for name, identity in identities.items()}
+    executors = {
+        stack.name: resolve_executor(stack.verifier, _provider_names(study, stack), runs_code=runs_code(checkers[stack.name]))
+        for stack in study.stacks
+    }
     protocol = Protocol(
         study=digested_study(study),
         replicates=study.replicates,
@@ -63,10 +67,29 @@ def resolve(study: Study, *, limit: int | None = None, replicates: int | None = 
         recordings=_recordings(study, benchmark),
         prompts=_prompts(study),
         executors={name: _pinned_executor(info) for name, info in executors.items()},
-        checkers={stack.name: identity(checkers[stack.name], stack.verifier.options) for stack in study.stacks},
+        checkers=identities,
         measurement=measurement_version(),
     )
     return Plan(study, protocol, protocol.digest(), benchmark, executors, checkers)
+
+
+def checker_identities(study: Study, benchmark: Benchmark) -> dict[str, dict[str, Any]]:
+    """By stack, what the protocol pins of its checker. Raises StudyError and DataError."""
+    kinds = sorted({task.kind.value for task in benchmark.tasks})
+    if len(kinds) > 1:
+        raise DataError(
+            benchmark.name,
+            expected="tasks of one kind, because a stack has one checker",
+            found=f"tasks of kind {' and '.join(kinds)}",
+            remedy="Put them into files, and studies, of their own.",
+        )
+    by_tests = all(task.test and not task.inputs for task in benchmark.tasks)
+    found = {}
+    for index, stack in enumerate(study.stacks):
+        place = f"stacks.{index}.verifier"
+        name = checker_for(stack.verifier, benchmark.tasks[0].kind, place, by_tests=by_tests)
+        found[stack.name] = identity(name, stack.verifier.options, place)
+    return found
 
 
 def _with_replicates(study: Study, replicates: int) -> Study:

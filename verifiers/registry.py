@@ -6,7 +6,8 @@ import difflib
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
-from pydantic import ValidationError
+import rfc8785
+from pydantic import BaseModel, ValidationError
 
 from schemas.errors import StudyError
 from schemas.records import TaskKind
@@ -16,56 +17,104 @@ from verifiers.checkers import Checker
 GROUP: Final = "evalnoise.checkers"
 _OWN: Final = "evalnoise"
 _AUTO: Final = {TaskKind.FUNCTION: "differential", TaskKind.OUTPUT: "expression", TaskKind.ANSWER: "exact"}
+_FOUND = 200
 
 
 def registered() -> dict[str, EntryPoint]:
     """Checkers by name, ours before others of the same name."""
     found: dict[str, EntryPoint] = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: (_distribution(point) != _OWN, point.value)):
+    for point in sorted(
+        entry_points(group=GROUP), key=lambda point: (_distribution(point) != _OWN, _distribution(point), point.value)
+    ):
         found.setdefault(point.name, point)
     return found
 
 
-def checker_for(spec: VerifierSpec, kind: TaskKind) -> str:
-    """The checker that the study names, or the one that `auto` means for this kind of task. Raises StudyError."""
-    name = _AUTO[kind] if spec.checker == "auto" else spec.checker
-    if kind in _load(name).kinds:
+def checker_for(spec: VerifierSpec, kind: TaskKind, place: str = "verifier", *, by_tests: bool = False) -> str:
+    """The checker that the study names, or the one that `auto` means for this kind of task. Raises StudyError.
+
+    Args:
+        spec: The stack's verifier.
+        kind: What the benchmark's tasks ask for.
+        place: Where the verifier stands in the study, for errors.
+        by_tests: The tasks have test bodies and no inputs.
+    """
+    name = spec.checker
+    if name == "auto":
+        name = "asserts" if by_tests and kind is TaskKind.FUNCTION else _AUTO[kind]
+    if kind in _load(name, place).kinds:
         return name
-    fitting = ", ".join(other for other in registered() if kind in _load(other).kinds)
     raise StudyError(
-        "stacks, verifier.checker",
-        expected=f"a checker for tasks of kind {kind.value} ({fitting}, or auto)",
+        f"{place}.checker",
+        expected=f"a checker for tasks of kind {kind.value} ({', '.join(_fitting(kind, place))}, or auto)",
         found=name,
         remedy="Change the stack's checker, or the benchmark.",
     )
 
 
-def make_checker(name: str, options: dict[str, Any]) -> Checker:
+def _fitting(kind: TaskKind, place: str) -> list[str]:
+    """Names of the checkers for a kind of task, without those that cannot be loaded."""
+    found = []
+    for name in registered():
+        try:
+            if kind in _load(name, place).kinds:
+                found.append(name)
+        except StudyError:
+            continue
+    return found
+
+
+def make_checker(name: str, options: dict[str, Any], place: str = "verifier") -> Checker:
     """The checker of that name with these options. Raises StudyError."""
-    made_from = _load(name)
+    made_from = _load(name, place)
+    validated = _validated(name, made_from, options, place)
     try:
-        return made_from(made_from.Options.model_validate(options))  # type: ignore[call-arg]  # a protocol has no constructor
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, ("verifier.options", *first["loc"])))
-        known = ", ".join(made_from.Options.model_fields) or "none"
+        return made_from(validated)  # type: ignore[call-arg]  # a protocol has no constructor
+    except Exception as error:  # noqa: BLE001 - another distribution's class may raise anything
         raise StudyError(
-            f"stacks, {place}",
-            expected=f"options of checker {name} ({known})",
-            found=f"{first['msg'].lower()}: {first['input']!r}"[:200],
-            remedy="docs/reference/checkers.md lists every option.",
+            f"{place}.options",
+            expected=f"options of which checker {name} can be made",
+            found=f"{type(error).__name__}: {error}"[:_FOUND],
+            remedy="The checker's own documentation says what it takes.",
         ) from None
 
 
-def identity(name: str, options: dict[str, Any]) -> dict[str, Any]:
+def _validated(name: str, made_from: type[Checker], options: dict[str, Any], place: str) -> BaseModel:
+    remedy = "docs/reference/checkers.md lists every option of evalnoise's own checkers."
+    try:
+        found = made_from.Options.model_validate(options)
+        rfc8785.dumps(found.model_dump(mode="json"))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        loc = ".".join(map(str, first["loc"]))
+        known = [*made_from.Options.model_fields]
+        expected, value = first["msg"].removeprefix("Input should be ").removeprefix("Value error, "), f"{first['input']!r}"
+        if first["type"] == "extra_forbidden":
+            near = difflib.get_close_matches(loc, known, n=1)
+            expected = f"an option of checker {name} ({', '.join(known) or 'it has none'})"
+            value = f"{loc}{f'; did you mean {near[0]}?' if near else ''}"
+        where = f"{place}.options.{loc}".removesuffix(".")
+        raise StudyError(where, expected=expected, found=value[:_FOUND], remedy=remedy) from None
+    except (rfc8785.CanonicalizationError, ValueError) as error:
+        expected = "options that JSON can carry: finite numbers, whole ones below 2**53"
+        raise StudyError(f"{place}.options", expected=expected, found=str(error)[:_FOUND], remedy=remedy) from None
+    return found
+
+
+def runs_code(name: str, place: str = "verifier") -> bool:
+    """Whether the checker needs a sandbox. Raises StudyError."""
+    return _load(name, place).runs_code
+
+
+def identity(name: str, options: dict[str, Any], place: str = "verifier") -> dict[str, Any]:
     """What the protocol pins of a checker. Raises StudyError."""
-    made_from = _load(name)
+    made_from = _load(name, place)
     point = registered()[name]
-    make_checker(name, options)
+    make_checker(name, options, place)
     return {
         "name": name,
         "version": made_from.version,
-        "options": made_from.Options.model_validate(options).model_dump(mode="json"),
+        "options": _validated(name, made_from, options, place).model_dump(mode="json"),
         "distribution": "" if point.dist is None or _distribution(point) == _OWN else f"{point.dist.name} {point.dist.version}",
     }
 
@@ -74,23 +123,41 @@ def _distribution(point: EntryPoint) -> str:
     return point.dist.name if point.dist is not None else ""
 
 
-def _load(name: str) -> type[Checker]:
+def _load(name: str, place: str) -> type[Checker]:
     points = registered()
     if name not in points:
-        near = difflib.get_close_matches(name, points, n=1)
+        near = difflib.get_close_matches(name, [*points, "auto"], n=1)
         raise StudyError(
-            "stacks, verifier.checker",
+            f"{place}.checker",
             expected=f"a registered checker ({', '.join(points)}, or auto)",
             found=repr(name)[:100],
             remedy=f"Did you mean {near[0]}?" if near else f"Install the package that registers it under {GROUP}.",
         )
+    point = points[name]
+    whence = f"{point.value} of {_distribution(point) or 'no distribution'}"
+    remedy = "Mend or reinstall the package that registers it; docs/guide/checkers.md says what a checker has."
     try:
-        loaded: type[Checker] = points[name].load()
+        loaded: type[Checker] = point.load()
     except Exception as error:  # noqa: BLE001 - another distribution's module may raise anything
-        raise StudyError(
-            "stacks, verifier.checker",
-            expected=f"checker {name} to load from {points[name].value}",
-            found=f"{type(error).__name__}: {error}"[:200],
-            remedy="Mend or reinstall the package that registers it.",
-        ) from None
+        found = f"{type(error).__name__}: {error}"[:_FOUND]
+        raise StudyError(f"{place}.checker", expected=f"checker {name} to load from {whence}", found=found, remedy=remedy) from None
+    missing = _missing(loaded)
+    if missing:
+        raise StudyError(f"{place}.checker", expected=f"checker {name} from {whence} to be one", found=missing, remedy=remedy)
     return loaded
+
+
+def _missing(loaded: Any) -> str:
+    """What an object lacks to be a checker; empty where it lacks nothing."""
+    options = getattr(loaded, "Options", None)
+    kinds = getattr(loaded, "kinds", None)
+    fits = {
+        "a class": isinstance(loaded, type),
+        "a pydantic model `Options`": isinstance(options, type) and issubclass(options, BaseModel),
+        "a frozenset of TaskKind `kinds`": isinstance(kinds, frozenset) and all(isinstance(kind, TaskKind) for kind in kinds),
+        "a whole number `version`": type(getattr(loaded, "version", None)) is int,
+        "a truth value `runs_code`": isinstance(getattr(loaded, "runs_code", None), bool),
+        **{f"`{name}`": hasattr(loaded, name) for name in ("inputs_cap", "cpu_seconds")},
+        **{f"a method `{name}`": callable(getattr(loaded, name, None)) for name in ("canonical", "known_bad", "learn", "check")},
+    }
+    return next((f"an object that lacks {what}" for what, there in fits.items() if not there), "")

@@ -30,13 +30,16 @@ _LIMIT_FACTOR = 4
 _MUTANT_SECONDS = 2.0
 
 
-def resolve_executor(spec: VerifierSpec, providers: Collection[str]) -> ExecutorInfo:
+def resolve_executor(spec: VerifierSpec, providers: Collection[str], *, runs_code: bool = True) -> ExecutorInfo:
     """What will run the candidates; builds the image when it is missing. Raises ExecutorError.
 
     Args:
         spec: The stack's verifier.
         providers: Names of the providers whose code will be run.
+        runs_code: Whether the checker runs anything; if not, no engine is asked for.
     """
+    if not runs_code:
+        return ExecutorInfo(kind="none", image_id="", rootfs="", python="")
     kind = spec.executor
     if kind == "auto":
         kind = "docker" if engine_answers() is None else "process"
@@ -179,7 +182,18 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _no_sandbox() -> Sandbox:
+    raise ExecutorError(
+        "verifier.checker",
+        expected="a checker that runs no code, as it says of itself",
+        found="one that asked for a sandbox",
+        remedy="Let the checker's `runs_code` be true.",
+    )
+
+
 def _sandbox_maker(spec: VerifierSpec, info: ExecutorInfo) -> Callable[[], Sandbox]:
+    if info.kind == "none":
+        return _no_sandbox
     if info.kind == "docker":
         return partial(ContainerSandbox, info.image_id, spec.memory_mb)
     return partial(ProcessSandbox, spec.memory_mb, packages_folder(spec.packages)[0] if spec.packages else None)

@@ -70,7 +70,7 @@ def test_all_is_well_enough_without_an_engine(no_engine):
     assert code == 0
     subjects = [line.split(":")[0] for line in text.splitlines() if not line.startswith("      ")]
     assert subjects[:4] == ["ok   Python", "ok   study", "warn Docker engine", "ok   Prefect server"]
-    assert subjects[4:] == ["ok   store", "ok   disk of the store", "ok   benchmark"]
+    assert subjects[4:] == ["ok   store", "ok   disk of the store", "ok   benchmark", "ok   checker"]
     assert "      Start the engine" in text
     assert not Path("evalnoise-store").exists()
 
