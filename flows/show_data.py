@@ -34,7 +34,7 @@ class TaskView:
     outcomes: list[Row]
     """By stack, condition and replicate."""
     generations: list[Row]
-    """By stack, condition, replicate and attempt."""
+    """By stack, condition, replicate and attempt. Of a condition that generates nothing, those that made what it verifies."""
     executions: list[Row]
     """By stack, condition, replicate and attempt."""
     verdicts: list[Row]
@@ -66,9 +66,17 @@ def _view(found: StudyStore, task: Row, condition: str | None) -> TaskView:
         if condition not in names:
             remedy = f"There are: {', '.join(names)}." if names else "Nothing of this task is sealed yet."
             raise StoreError(f"task {task_id}", expected=f"the condition {condition!r}", found="no sealed row of it", remedy=remedy)
-        for name in ("outcomes", "generations", "executions", "verdicts"):
+        for name in ("outcomes", "executions", "verdicts"):
             tables[name] = [row for row in tables[name] if row["condition"] == condition]
+        tables["generations"] = _made_under(condition, tables["generations"], tables["executions"])
     return TaskView(study=found.study, protocol=found.protocol, task=task, **tables)
+
+
+def _made_under(condition: str, generations: list[Row], executions: list[Row]) -> list[Row]:
+    """The generations of a condition; of one that generates nothing, those that made the candidates that it verified."""
+    own = [row for row in generations if row["condition"] == condition]
+    verified = {(row["stack"], row["candidate_sha256"]) for row in executions}
+    return own or [row for row in generations if (row["stack"], row["candidate_sha256"]) in verified]
 
 
 def _rows(found: StudyStore, table: Table, task_id: str | None) -> list[Row]:

@@ -62,10 +62,19 @@ def _letters(view: TaskView) -> dict[str, str]:
 def _attempts(view: TaskView, where: tuple[str, str], letters: dict[str, str]) -> dict[int, list[str]]:
     """By replicate: the candidate of each attempt, or why there is none."""
     attempts: dict[int, list[str]] = defaultdict(list)
-    for row in view.generations:
-        if (row["stack"], row["condition"]) == where:
-            attempts[row["replicate"]].append(letters.get(row["candidate_sha256"]) or str(row["response_class"]))
+    for row in _made(view, where):
+        attempts[row["replicate"]].append(letters.get(row["candidate_sha256"]) or str(row["response_class"]))
     return attempts
+
+
+def _made(view: TaskView, where: tuple[str, str]) -> list[Row]:
+    """The generations of a condition; where it generated nothing, its verifications, with the text of each candidate."""
+    own = [row for row in view.generations if (row["stack"], row["condition"]) == where]
+    if own:
+        return own
+    texts = {(row["stack"], row["candidate_sha256"]): row["candidate"] for row in view.generations}
+    verified = [row for row in view.executions if (row["stack"], row["condition"]) == where]
+    return [{**row, "candidate": texts.get((where[0], row["candidate_sha256"]), "")} for row in verified]
 
 
 def _outcomes(rows: list[Row], attempts: dict[int, list[str]]) -> Table:
@@ -89,7 +98,7 @@ def _candidates(view: TaskView, where: tuple[str, str], letters: dict[str, str],
 
     `shown` maps the candidates whose text was printed before to where that was, and is added to.
     """
-    mine = [row for row in view.generations if (row["stack"], row["condition"]) == where]
+    mine = _made(view, where)
     texts: dict[str, Text] = {}
     for row in mine:
         digest = row["candidate_sha256"]

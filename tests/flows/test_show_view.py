@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from rich.console import Console
 
-from flows.show_data import TaskView
+from flows.show_data import TaskView, find_task
 from flows.show_view import print_task
+from schemas.study import Study
+from tests.support import stages
 
 PROMPT = "Replace every vowel by the next one and leave everything else precisely as it stands, accented letters included."
 
@@ -85,3 +88,37 @@ def test_free_text_breaks_at_words():
     assert " ".join(lines[start : start + 2]) == PROMPT
     candidate = lines[lines.index("x = 0") + 1 :][:3]
     assert {word for line in candidate for word in line.split()} <= words
+
+
+@pytest.fixture(scope="module")
+def reverified(tmp_path_factory):
+    """A store with a condition that generates nothing."""
+    root = tmp_path_factory.mktemp("show") / "s"
+    conditions = [{"name": "live", "kind": "live"}, {"name": "then", "kind": "reverify", "source": {"condition": "live"}}]
+    stages.run(Study.model_validate(stages.body(conditions=conditions, replicates=2)), root, limit=3)
+    return root
+
+
+def test_a_reverification_is_shown_with_its_source(reverified):
+    lines = shown(find_task(reverified, "starter/01-alternating-digits")).splitlines()
+    section = lines[lines.index("a, then") :]
+    assert [line.split()[:2] for line in section[1:4]] == [
+        ["passed", section[1].split()[1]],
+        ["replicate", "0"],
+        ["replicate", "1"],
+    ]
+    assert "as under a, live" in section
+
+
+def test_a_reverification_alone_shows_what_it_verified(reverified):
+    found = find_task(reverified, "starter/01-alternating-digits", condition="then")
+    text = shown(found)
+    assert "a, live" not in text
+    (candidate,) = {row["candidate"] for row in found.generations}
+    assert candidate.splitlines()[0] in text
+    assert [row["condition"] for row in found.outcomes] == ["then", "then"]
+
+
+def test_no_other_generations_are_brought_in_where_there_are_own(reverified):
+    found = find_task(reverified, "starter/01-alternating-digits", condition="live")
+    assert {row["condition"] for row in found.generations} == {"live"}
