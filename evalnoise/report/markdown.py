@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 
 from evalnoise.report.numbers import STAR, for_new_tasks, interval, missing_reasons, number, runs
-from evalnoise.report.summary import Summary, main_sentences, true_w
+from evalnoise.report.summary import Summary, main_sentences, true_w, verification_sentences
 
 _HEADER = (
     "stack", "condition", "tasks", "replicates", "unmeasured", "score", "run SD", "w", "population", "benchmark", "variable",
@@ -15,11 +15,13 @@ _HEADER = (
 
 
 def as_markdown(summary: Summary) -> str:
-    """A page with the noise floor, the contrasts, the judges and the checks. Text from outside is escaped."""
+    """A page with the noise floor, the verifier's own noise, the contrasts, the judges and the checks. Outside text is escaped."""
     parts = [f"# Noise study {_safe(summary.study)}", f"Protocol `{summary.protocol}`", "## Noise floor", _noise_floor(summary)]
     missing = missing_reasons(summary.noise_floor, lambda row: f"{row['stack']} {row['condition']}")
     starred = [STAR] if any(for_new_tasks(row).endswith("*") for row in summary.noise_floor) else []
     parts += [_bullets([*starred, *missing])] if starred or missing else []
+    verified = verification_sentences(summary, lambda row: f"{row['stack']} {row['condition']}")
+    parts += ["## Verification", _bullets(verified)] if verified else []
     parts += ["## Contrasts", _bullets(main_sentences(summary))]
     if summary.judges:
         parts += ["## Judges", _judges(summary)]

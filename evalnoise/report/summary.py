@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evalnoise.report.numbers import counted
 from evalnoise.store.catalog import connect
+from evalnoise.store.store import Store
 from schemas.errors import BlockedError
 
 Row = Mapping[str, Any]
@@ -29,6 +31,10 @@ class Summary:
     checks: Sequence[Row]
     newest: bool
     """Whether the view `noise_floor` shows this protocol, and not a later one of the same study."""
+    reverified: frozenset[str] = frozenset()
+    """Conditions of kind `reverify`."""
+    flips: Sequence[Row] = ()
+    """Rows of `verifier_noise` for their candidates that both passed and failed."""
 
 
 _QUERIES = {
@@ -41,6 +47,11 @@ _QUERIES = {
 }
 
 
+_FLIPS = """
+select * from verifier_noise
+where study = $study and protocol = $protocol and flipped order by stack, condition, position, candidate_sha256
+"""
+_FLIPS_SHOWN = 3
 _NEWEST = "select 1 as shown from noise_floor where study = $study and protocol = $protocol limit 1"
 
 
@@ -50,9 +61,13 @@ def read_summary(store: Path, study: str, protocol: str) -> Summary:
     try:
         found = {name: _rows(connection, query, study, protocol) for name, query in _QUERIES.items()}
         newest = bool(_rows(connection, _NEWEST, study, protocol))
+        conditions = Store.open(store, create=False).protocol(protocol).study.get("conditions", ())
+        reverified = frozenset(condition["name"] for condition in conditions if condition["kind"] == "reverify")
+        flips = _rows(connection, _FLIPS, study, protocol) if reverified else []
     finally:
         connection.close()
-    return Summary(study=study, protocol=protocol, newest=newest, **found)
+    flips = [row for row in flips if row["condition"] in reverified]
+    return Summary(study=study, protocol=protocol, newest=newest, reverified=reverified, flips=flips, **found)
 
 
 def _rows(connection: Any, query: str, study: str, protocol: str) -> list[Row]:
@@ -96,3 +111,23 @@ def judge_rows(summary: Summary) -> list[dict[str, Any]]:
 def main_sentences(summary: Summary) -> list[str]:
     """One sentence per contrast, of the score and of w. The view `contrasts` has all methods."""
     return [str(row["sentence"]) for row in summary.contrasts if row["headline"]]
+
+
+def verification_sentences(summary: Summary, name: Callable[[Row], str]) -> list[str]:
+    """What is known of the verifier's own noise: a sentence per reverify condition, and one on tasks near a limit of time."""
+    rows = [row for row in summary.noise_floor if row["condition"] in summary.reverified and row["w"] is not None]
+    near = [f"{name(row)} {row['near_limit']}" for row in summary.noise_floor if row["near_limit"]]
+    told = f"tasks near a limit of time, whose verdict may hang on the machine's speed (view near_limit_tasks): {', '.join(near)}"
+    return [_verifier_noise(summary, row, name(row)) for row in rows] + ([told] if near else [])
+
+
+def _verifier_noise(summary: Summary, row: Row, name: str) -> str:
+    flips = [flip for flip in summary.flips if (flip["stack"], flip["condition"]) == (row["stack"], row["condition"])]
+    flipped = f"{row['variable_tasks']} of {counted(row['n_tasks'], 'task')} flipped"
+    said = f"verifier noise, {name}: {flipped} in {row['n_replicates']} verifications (w {row['w']:.3g}"
+    if row["w_bench_lo"] is not None and row["w_bench_hi"] is not None:
+        said += f" [{row['w_bench_lo']:.3g}, {row['w_bench_hi']:.3g}]"
+    shown = [f"{flip['task_id']} ({flip['reasons']})" for flip in flips[:_FLIPS_SHOWN]]
+    if len(flips) > _FLIPS_SHOWN:
+        shown.append(f"{len(flips) - _FLIPS_SHOWN} more (view verifier_noise)")
+    return f"{said})" + (f": {', '.join(shown)}" if shown else "")

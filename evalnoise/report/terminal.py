@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evalnoise.report.numbers import STAR, for_new_tasks, interval, missing_reasons, number, runs
-from evalnoise.report.summary import Row, Summary, judge_rows, main_sentences, true_w
+from evalnoise.report.summary import Row, Summary, judge_rows, main_sentences, true_w, verification_sentences
 
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 _NARROW = 100
@@ -38,6 +38,8 @@ def print_summary(summary: Summary, store: Path, *, command: str = "evalnoise") 
     if summary.judges:
         console.print("\nJudges of frozen candidates: do they repeat themselves, do they agree with execution?", style="bold")
         _print_table(console, _judges(summary))
+    verified = verification_sentences(summary, lambda row: _name(summary, row))
+    _list(console, "Verification", ((sentence, "") for sentence in verified))
     _list(console, "Contrasts", ((sentence, "") for sentence in main_sentences(summary)))
     _list(console, "Checks", (_check(row) for row in summary.checks))
     console.print(f"\nResults: {store.resolve()}", soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from rich.console import Console
 from evalnoise.report import terminal
 from evalnoise.report.markdown import as_markdown
 from evalnoise.report.numbers import counted
-from evalnoise.report.summary import Summary
+from evalnoise.report.summary import Summary, verification_sentences
 
 REASON = "no task was measured twice: a variance needs 2 runs"
 SENTENCE = "w, live - temperature-zero: not resolved, somewhat +0.0556 [-0.0269, +0.1380], 95 % over new tasks (paired t)"
@@ -21,7 +22,7 @@ def floor(condition: str, stack: str = "oracle", **changes):
         "stack": stack, "condition": condition, "n_tasks": 1640, "n_replicates": 10, "n_unmeasured": 12, "score": 0.5278,
         "score_run_sd": 0.0833, "w": 0.08333, "w_lo": 0.01, "w_hi": 0.16667, "w_bench_lo": 0.02965, "w_bench_hi": 0.17744,
         "w_gaffke_lo": 0.009, "w_gaffke_hi": 0.18, "variable_tasks": 23, "delta": 0.02, "runs": 273, "runs_lo": 1,
-        "runs_hi": 546, "w_undefined": "",
+        "runs_hi": 546, "w_undefined": "", "near_limit": 0,
     }  # fmt: skip
     return plain | changes
 
@@ -145,6 +146,50 @@ def test_the_page_has_the_reasons_too():
     page = as_markdown(summary(undefined("live"), floor("cold")))
     assert f"\n- undefined for oracle live: {REASON}.\n" in page
     assert "undefined for" not in as_markdown(summary(floor("live")))
+
+
+def again(**changes):
+    return floor("again", **({"n_tasks": 49, "n_replicates": 5, "w": 0.0, "w_bench_lo": 0.0, "w_bench_hi": 0.00606} | changes))
+
+
+def flip(number: int, condition: str = "again", stack: str = "oracle"):
+    return {"stack": stack, "condition": condition, "task_id": f"t/{number}", "reasons": "pass 4, cpu-limit 1"}
+
+
+def verification(rows, flips=()) -> list[str]:
+    found = dataclasses.replace(summary(*rows), reverified=frozenset({"again"}), flips=flips)
+    return verification_sentences(found, lambda row: row["condition"])
+
+
+def test_a_verifier_without_noise_is_a_number_too():
+    assert verification([floor("live"), again(variable_tasks=0)]) == [
+        "verifier noise, again: 0 of 49 tasks flipped in 5 verifications (w 0 [0, 0.00606])"
+    ]
+    assert verification([floor("live")]) == []
+    # One verification has no variance: the table says why.
+    assert verification([{**undefined("again"), "n_tasks": 49}]) == []
+
+
+def test_three_flipping_tasks_are_named():
+    varied = again(variable_tasks=5, w=0.02, w_bench_lo=None, w_bench_hi=None)
+    head = "verifier noise, again: 5 of 49 tasks flipped in 5 verifications (w 0.02): "
+    three = ", ".join(f"t/{number} (pass 4, cpu-limit 1)" for number in range(3))
+    flips = [flip(9, stack="other"), *map(flip, range(3))]
+    assert verification([varied], flips) == [head + three]
+    assert verification([varied], [*flips, flip(3), flip(4)]) == [f"{head}{three}, 2 more (view verifier_noise)"]
+
+
+def test_tasks_near_a_limit_are_told_in_one_line(shown):
+    rows = [floor("live", near_limit=2), floor("cold"), again(variable_tasks=0, near_limit=1)]
+    told = "tasks near a limit of time, whose verdict may hang on the machine's speed (view near_limit_tasks): live 2, again 1"
+    assert verification(rows)[1:] == [told]
+    lines = shown(summary(*rows))
+    assert " ".join(" ".join(lines).split()).count(told) == 1
+    assert lines[lines.index("Verification") + 1].startswith("  tasks near a limit")
+    page = as_markdown(summary(*rows))
+    assert "## Verification\n\n- tasks near a limit of time" in page
+    assert "oracle live 2, oracle again 1" in page
+    assert "Verification" not in as_markdown(summary(floor("live"))) + "".join(shown(summary(floor("live"))))
 
 
 def test_counted():

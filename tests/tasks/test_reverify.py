@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from evalnoise.report.summary import read_summary, verification_sentences
 from evalnoise.store.store import Store
 from schemas.errors import ExecutorError, UnfinishedShardError
 from schemas.records import Check, Outcome, Reason
@@ -90,6 +91,11 @@ def check_coin(root: Path, replicates: int) -> None:
 def test_a_candidate_that_throws_a_coin_is_found_and_nothing_else(tmp_path) -> None:
     stages.run(recorded(tmp_path, replicates=20, verifier=stages.PROCESS), tmp_path / "s", limit=None)
     check_coin(tmp_path / "s", 20)
+    (study,) = Store.open(tmp_path / "s").studies()
+    summary = read_summary(tmp_path / "s", study.study, study.protocol)
+    (sentence,) = verification_sentences(summary, lambda row: row["condition"])
+    assert sentence.startswith("verifier noise, again: 1 of 4 tasks flipped in 20 verifications (w 0.0")
+    assert "): own/coin (" in sentence
     # The order of a recorded file is unknown, that of verifications is not.
     said = stages.rows(tmp_path / "s", "select sentence from checks where \"check\" = 'order_unknown'")
     assert [sentence.split(" is ")[0] for (sentence,) in said] == ["The recorded order under live"]
