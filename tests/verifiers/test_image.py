@@ -83,6 +83,7 @@ def test_built_twice_it_has_the_same_digest(tags: list[str]) -> None:
 @pytest.mark.docker
 def test_a_real_package_from_the_index(docker_engine: str) -> None:
     """It brings shared libraries of its own, and threads that the limits would end if it started them."""
+    before = {image.id for image in images_of("numpy==2.2.6")}
     plain, info = ensure_image(HOST_BASE), ensure_image(HOST_BASE, ["NumPy==2.2.6"])
     code = (
         "import numpy, os, resource\n"
@@ -94,6 +95,9 @@ def test_a_real_package_from_the_index(docker_engine: str) -> None:
     product = 400 * sum(k * k for k in range(400))
     assert lines_of(info.image_id, code, 256) == [f'o["2.2.6",{product},1,48]', "."]
     assert resolve_executor(VerifierSpec(executor="docker", packages=("numpy==2.2.6",)), []).rootfs != plain.rootfs
+    for image in images_of("numpy==2.2.6"):
+        if image.id not in before:
+            image.remove(force=True)
 
 
 @pytest.mark.docker
@@ -107,25 +111,26 @@ def test_two_builders_at_once(package: str) -> None:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("place", ["verifiers.image.build.python_tar", "verifiers.image.build.ContainerSandbox"])
-def test_a_build_that_was_killed(package: str, place: str, tmp_path: Path) -> None:
-    """Before the import a folder is left, after it an image without a name; the next build takes neither and removes both."""
-    code = (
-        "import os, signal\n"
-        "from unittest import mock\n"
-        f"from verifiers.image.build import ensure_image\n"
-        f"with mock.patch({place!r}, lambda *_: os.kill(os.getpid(), signal.SIGKILL)):\n"
-        f"    ensure_image('host', [{package!r}])\n"
-    )
+def test_builds_that_were_killed(package: str, tmp_path: Path) -> None:
+    """One before the import, which leaves a folder, one after it, which leaves an image without a name. The next takes neither."""
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    killed = subprocess.run([sys.executable, "-c", code], check=False, env=environment, stderr=subprocess.DEVNULL)
-    assert killed.returncode == -signal.SIGKILL
-    assert len(list(tmp_path.glob("evalnoise-build-*"))) == (1 if place.endswith("python_tar") else 0)
-    assert [image.tags for image in images_of(package)] == ([] if place.endswith("python_tar") else [[]])
-    code = f"from verifiers.image.build import ensure_image; print(ensure_image('host', [{package!r}]).image_id)"
-    built = subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True, text=True)
+
+    def ensure(killed_at: str = "") -> subprocess.CompletedProcess[str]:
+        code = (
+            "import os, signal\n"
+            "from verifiers.image import build\n"
+            f"if {killed_at!r}: setattr(build, {killed_at!r}, lambda *_: os.kill(os.getpid(), signal.SIGKILL))\n"
+            f"print(build.ensure_image('host', [{package!r}]).image_id)\n"
+        )
+        return subprocess.run([sys.executable, "-c", code], check=False, env=environment, capture_output=True, text=True)
+
+    assert ensure("python_tar").returncode == -signal.SIGKILL
+    assert (len(list(tmp_path.glob("evalnoise-build-*"))), images_of(package)) == (1, [])
+    assert ensure("ContainerSandbox").returncode == -signal.SIGKILL
+    assert (len(list(tmp_path.glob("evalnoise-build-*"))), [image.tags for image in images_of(package)]) == (0, [[]])
+    built = ensure()
     (image,) = images_of(package)
-    assert (image.id, len(image.tags)) == (built.stdout.strip(), 1)
+    assert (f"{image.id}\n", len(image.tags)) == (built.stdout, 1)
     assert list(tmp_path.glob("evalnoise-build-*")) == []
     assert lines_of(image.id, "import killed_twice\ndef f(x): return killed_twice.VERSION") == ['o"1.0"', "."]
 

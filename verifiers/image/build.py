@@ -96,26 +96,41 @@ def ensure_image(base: str | None = None, packages: Iterable[str] = ()) -> Execu
     wanted = base if base is not None else os.environ.get(BASE_VARIABLE, "")
     named = normalised(packages)
 
-    return _alone(lambda client: _ensure(client, wanted, named))
+    def work(client: DockerClient) -> ExecutorInfo:
+        found = existing_image(client, wanted, named)  # looked for without the lock: nobody waits for another image's build
+        if found is not None:
+            return _info(found)
+        with _turn():
+            return _ensure(client, wanted, named)
+
+    return _with_engine(work)
 
 
 def build_image(base: str, tag: str, packages: Iterable[str] = ()) -> ExecutorInfo:
     """Build anew on that base, under that tag, whatever exists. Raises ExecutorError."""
     named = normalised(packages)
-    return _alone(lambda client: _build(client, _plan(client, base, named), tag, anew=True))
+
+    def work(client: DockerClient) -> ExecutorInfo:
+        with _turn():
+            return _build(client, _plan(client, base, named), tag, anew=True)
+
+    return _with_engine(work)
 
 
-def _alone(work: Callable[[DockerClient], ExecutorInfo]) -> ExecutorInfo:
-    """Do it with the engine while no other process of this user builds. Raises ExecutorError."""
+def _with_engine(work: Callable[[DockerClient], ExecutorInfo]) -> ExecutorInfo:
     try:
         client = connect(_BUILD_SECONDS)
         try:
-            with FileLock(Path(tempfile.gettempdir()) / f"evalnoise-image-{os.getuid()}.lock", timeout=_LOCK_SECONDS):
-                return work(client)
+            return work(client)
         finally:
             client.close()
     except (*ENGINE_ERRORS, SandboxError, CalledProcessError, Timeout) as error:
         raise _failed(str(error)) from None
+
+
+def _turn() -> FileLock:
+    """One build of this user's at a time."""
+    return FileLock(Path(tempfile.gettempdir()) / f"evalnoise-image-{os.getuid()}.lock", timeout=_LOCK_SECONDS)
 
 
 def _ensure(client: DockerClient, wanted: str, packages: tuple[str, ...]) -> ExecutorInfo:
