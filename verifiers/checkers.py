@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Callable, Mapping
-from typing import ClassVar, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -18,7 +18,11 @@ from schemas.records import Reason, Reference, Task, TaskKind
 from verifiers.compare import cut
 from verifiers.jobs import Ended, Job, Judgement, Lesson, Line, Run
 
+T = TypeVar("T")
+
 DETAIL = 300
+_MOST_OOM = 10
+"""Inputs on which a canonical solution may run out of memory: each costs a container."""
 _FACTS = 8_192
 _LINES = 10**9
 _ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-fA-F]{6,}")
@@ -72,6 +76,26 @@ class Checker(Protocol):
 
     def check(self, bench: Bench, task: Task, reference: Reference, candidate: str, cpu_seconds: float) -> Judgement:
         """The verdict on a candidate."""
+
+
+def learn_inputs(count: int, attempt: Callable[[int], tuple[Judgement, Sequence[T]]]) -> tuple[Judgement, list[T | None]]:
+    """A canonical solution's results on so many inputs, and None for each on which it runs out of memory.
+
+    Args:
+        count: Number of inputs.
+        attempt: Runs it from the input of this number on; what came of that, with the results up to its end.
+    """
+    results: list[T | None] = []
+    dropped = 0
+    while True:
+        judgement, found = attempt(len(results))
+        results += found
+        if judgement.reason is not Reason.OOM or len(results) >= count or dropped == _MOST_OOM:
+            return judgement, results
+        results.append(None)
+        dropped += 1
+        if len(results) == count:
+            return Judgement(Reason.PASS), results
 
 
 def known_bad_functions(task: Task) -> Mapping[str, str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import BaseModel
@@ -17,6 +18,7 @@ from verifiers.checkers import (
     failure,
     incomplete,
     known_bad_functions,
+    learn_inputs,
     stopped,
     tidy,
 )
@@ -49,15 +51,22 @@ class Differential:
 
     def learn(self, bench: Bench, task: Task, inputs: tuple[int, ...], cpu_seconds: float) -> Lesson:
         """The canonical solution's outputs; an exception counts as one. Inputs whose output is too large are dropped."""
-        job = _job(task, task.reference, tuple(task.inputs[index] for index in inputs), cpu_seconds, stop=False, learning=True)
-        judgement, run = bench.run(job, lambda run: self.outputs(run, len(inputs)))
+
+        def attempt(first: int) -> tuple[Judgement, Sequence[str]]:
+            texts = tuple(task.inputs[index] for index in inputs[first:])
+            job = _job(task, task.reference, texts, cpu_seconds, stop=False, learning=True)
+            judgement, run = bench.run(job, lambda run: self.outputs(run, len(texts)))
+            seconds.append(run.cpu_seconds)
+            return judgement, judgement.outputs
+
+        seconds: list[float] = []
+        judgement, outputs = learn_inputs(len(inputs), attempt)
         if judgement.reason is not Reason.PASS:
             return Lesson(judgement.reason, judgement.detail)
-        kept = [index for index, output in zip(inputs, judgement.outputs, strict=True) if output]
+        kept = {index: output for index, output in zip(inputs, outputs, strict=True) if output}
         if not kept:
             return Lesson(Reason.OUTPUT_LIMIT, "every output is over the limit")
-        outputs = tuple(filter(None, judgement.outputs))
-        return Lesson(Reason.PASS, "", outputs, tuple(kept), run.cpu_seconds, n_dropped=len(inputs) - len(kept))
+        return Lesson(Reason.PASS, "", (*kept.values(),), (*kept,), sum(seconds), n_dropped=len(inputs) - len(kept))
 
     def outputs(self, run: Run, inputs: int) -> Judgement:
         """The outputs of one run of the canonical solution; empty text for one that is too large."""
@@ -74,8 +83,8 @@ class Differential:
             else:
                 wrong = failure(letter, body, f"input {len(outputs)}: ")
                 if wrong is not None:
-                    return wrong
-        return incomplete(run)
+                    return replace(wrong, outputs=tuple(outputs))
+        return replace(incomplete(run), outputs=tuple(outputs))
 
     def check(self, bench: Bench, task: Task, reference: Reference, candidate: str, cpu_seconds: float) -> Judgement:
         """The first input whose result differs decides."""

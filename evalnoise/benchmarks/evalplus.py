@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,7 +55,18 @@ _FIELDS: Mapping[str, Kinds] = {
     "plus_input": (list, dict),
     "atol": (int, float),
 }
-_UNUSED: Mapping[str, Kinds] = {"test": str, "assertion": str, "contract": str}
+_OPTIONAL: Mapping[str, Kinds] = {"test": str, "assertion": str, "contract": str}
+_HUMANEVAL_ORACLES: Mapping[str, str] = {"find_zero": "find_zero"}
+_MBPP_ORACLES: Mapping[str, str] = {
+    "are_equivalent": "anything",
+    "sum_div": "or_zero",
+    "surface_Area": "pyramid_surface",
+    "digit_distance_nums": "digit_distance",
+    **dict.fromkeys(("similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly"), "same_set"),
+    **dict.fromkeys(("larg_nnum", "intersection_array", "find_dissimilar", "Diff"), "same_set"),
+    **dict.fromkeys(("check_str", "text_match_three", "text_starta_endb"), "not_none"),
+}
+"""EvalPlus's special rules by the entry points that it names; checker `evalplus` says what each means."""
 
 
 def load_evalplus(spec: EvalplusBenchmark) -> Benchmark:
@@ -84,7 +95,7 @@ def load_evalplus(spec: EvalplusBenchmark) -> Benchmark:
 
 def _tasks(data: bytes, path: Path, make: Callable[[Mapping[str, Any], str, str], Task], remedy: str) -> Iterator[tuple[str, Task]]:
     for where, row in json_lines(data, path, remedy=remedy):
-        check_fields(row, where, required=_FIELDS, optional=_UNUSED, remedy=remedy)
+        check_fields(row, where, required=_FIELDS, optional=_OPTIONAL, remedy=remedy)
         yield where, make(row, where, remedy)
 
 
@@ -94,27 +105,30 @@ def _humaneval(row: Mapping[str, Any], where: str, remedy: str) -> Task:
     if head is None:
         expected = f"a prompt that begins the function {row['entry_point']}"
         raise DataError(where, expected=expected, found="none", remedy=remedy)
-    return _task(
-        row, _inputs(row, where, remedy), code=row["prompt"][: head.start()], program=row["prompt"] + row["canonical_solution"]
+    return replace(
+        _task(row, _inputs(row, where, remedy), _HUMANEVAL_ORACLES),
+        code=row["prompt"][: head.start()],
+        reference=row["prompt"] + row["canonical_solution"],
+        test=row.get("test", ""),
     )
 
 
 def _mbpp(row: Mapping[str, Any], where: str, remedy: str) -> Task:
     """The prompt is a docstring of its own; the canonical solution is a whole program."""
-    return _task(row, _inputs(row, where, remedy, restore_mbpp), code="", program=row["canonical_solution"])
+    return replace(_task(row, _inputs(row, where, remedy, restore_mbpp), _MBPP_ORACLES), test=row.get("assertion", ""))
 
 
-def _task(row: Mapping[str, Any], inputs: tuple[str, ...], *, code: str, program: str) -> Task:
+def _task(row: Mapping[str, Any], inputs: tuple[str, ...], oracles: Mapping[str, str]) -> Task:
     return Task(
         id=row["task_id"],
         kind=TaskKind.FUNCTION,
         prompt=row["prompt"],
-        reference=program,
+        reference=row["canonical_solution"],
         entry_point=row["entry_point"],
-        code=code,
         inputs=inputs,
         n_base_inputs=len(row["base_input"]),
         atol=float(row["atol"]),
+        oracle=oracles.get(row["entry_point"], ""),
     )
 
 
