@@ -129,8 +129,7 @@ class Verifier:
             reason=Reason.PASS,
             outputs=lesson.outputs,
             inputs_used=lesson.inputs_used,
-            # A checker that uses no inputs at all has dropped none.
-            n_dropped=len(offered) - len(lesson.inputs_used) if lesson.inputs_used else 0,
+            n_dropped=lesson.n_dropped,
             cpu_seconds=lesson.cpu_seconds,
             input_seconds=lesson.input_seconds,
         )

@@ -110,7 +110,7 @@ def test_a_reference_takes_every_input_but_those_whose_output_is_too_large() -> 
     read = lambda body, **changes: Differential().outputs(ran(body, **changes), 2)  # noqa: E731
     assert read("o1\no2\n.\n").outputs == ("1", "2")
     assert read(f"o1\nx{error('ValueError')}\n.\n").outputs == ("1", '{"!":"ValueError"}')
-    assert read('o1\nu"type x"\n.\n') == Judgement(Reason.UNENCODABLE, "input 1: type x")
+    assert read('o1\nu"type x"\n.\n') == Judgement(Reason.UNENCODABLE, "input 1: type x", ("1",))
     assert read('o1\nl"big"\n.\n').outputs == ("1", "")
     assert read('l"big"\nl"big"\n.\n').outputs == ("", "")
     assert read('l"big"\n.\n').reason is Reason.EARLY_EXIT
