@@ -19,6 +19,9 @@ _THINK_END = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
 _THINK_END_ALONE = re.compile(r"^[ \t]*</(?:think|thinking)>|</(?:think|thinking)>[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _OPENING = re.compile(r"(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 _PYTHON = frozenset({"", "py", "python", "python3"})
+_ANSWER = re.compile(r"[ \t>#]*(?P<bold>\*\*)?(?:final )?answer(?:\*\*)?[ \t]*:[ \t]*(?P<closed>\*\*)?(?P<rest>.*)", re.IGNORECASE)
+_BRACES = re.compile(r"\\boxed\s*\{|\\[{}]|[{}]")
+_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*")
 _LIST_INDENT = 3
 """CommonMark: a fence is indented by at most three spaces, measured from its container."""
 
@@ -28,7 +31,7 @@ class Extraction:
     """What was taken out of an answer."""
 
     candidate: str | None
-    """The program, never an empty one; None where the answer holds none. Kind ``output``: the answer itself."""
+    """The program or answer, never an empty one; None where the text holds none. Kind ``output``: the text itself."""
     rule: str
     """The rule that chose it; for a fenced block with its index, as in ``fence-entry-point:0``."""
 
@@ -48,10 +51,13 @@ def extract(text: str, task: Task) -> Extraction:
     For kind ``output`` the text verbatim. Otherwise the first that exists of: the unfenced text, if it is a program that defines
     the entry point; with the model's thinking taken away, the last Python block that defines it; the last one that seems to,
     but does not parse; the last Python block that parses; the unfenced text, if it is a program; the last block of any kind.
+    For kind ``answer``, thinking taken away: the last line that begins with `Answer:`; the last box; the only, or the last, line.
     """
     if task.kind is TaskKind.OUTPUT:
         return Extraction(text, "verbatim")
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    if task.kind is TaskKind.ANSWER:
+        return _answer(text)
     whole = _program(text)
     if whole and _defines(whole, task.entry_point):
         return Extraction(whole, "unfenced")
@@ -62,6 +68,47 @@ def extract(text: str, task: Task) -> Extraction:
         return Extraction(None, "empty")
     blocks = list(_blocks(answer, _LIST_INDENT)) or list(_blocks(answer, len(answer)))
     return _choose(blocks, answer, task.entry_point)
+
+
+def _answer(text: str) -> Extraction:
+    answer = _without_thinking(text)
+    if answer is None:
+        return Extraction(None, "unclosed-think")
+    lines = [line.strip() for line in answer.split("\n") if line.strip() and not _FENCE.fullmatch(line)]
+    for place in reversed(range(len(lines))):
+        match = _ANSWER.fullmatch(lines[place])
+        # The answer stands behind the word, or on the line after it.
+        found = match and (_unbold(match) or next(iter(lines[place + 1 :]), ""))
+        if found:
+            return Extraction(found, "answer-line")
+    boxed = _last_boxed(answer)
+    if boxed:
+        return Extraction(boxed, "boxed")
+    if not lines:
+        return Extraction(None, "empty")
+    return Extraction(lines[-1], "whole" if len(answer.strip().split("\n")) == 1 else "last-line")
+
+
+def _unbold(match: re.Match[str]) -> str:
+    """What stands behind `Answer:`; without the mark that ends bold type, if it began before the word."""
+    rest = match["rest"].strip()
+    return rest.removesuffix("**").rstrip() if match["bold"] and not match["closed"] else rest
+
+
+def _last_boxed(text: str) -> str:
+    r"""What the last `\boxed{…}` that is closed holds; empty where there is none."""
+    found = ""
+    opened: list[int | None] = []
+    for match in _BRACES.finditer(text):
+        if match[0].startswith("\\boxed"):
+            opened.append(match.end())
+        elif match[0] == "{":
+            opened.append(None)
+        elif match[0] == "}" and opened:
+            start = opened.pop()
+            if start is not None and text[start : match.start()].strip():
+                found = " ".join(text[start : match.start()].split())
+    return found
 
 
 def _choose(blocks: list[_Block], answer: str, entry_point: str) -> Extraction:

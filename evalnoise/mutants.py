@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 
+from evalnoise.answers import other_answers
 from evalnoise.literals import other_literals
 from evalnoise.programs import parse_program
 from schemas.records import Task, TaskKind
@@ -82,10 +83,14 @@ def mutants(task: Task) -> Iterator[str]:
     """Variants of ``task.reference``, none equal to it; at most `LIMIT`.
 
     They are likely wrong, not surely: only running them shows it. Kind ``function``: whole programs that define the entry point,
-    made by one small change each. Kind ``output``: other literals.
+    made by one small change each. Kind ``output``: other literals. Kind ``answer``: other texts and numbers.
     """
-    found = other_literals(task.reference) if task.kind is TaskKind.OUTPUT else _programs(task)
-    return islice(found, LIMIT)
+    makers: dict[TaskKind, Callable[[], Iterator[str]]] = {
+        TaskKind.FUNCTION: lambda: _programs(task),
+        TaskKind.OUTPUT: lambda: other_literals(task.reference),
+        TaskKind.ANSWER: lambda: other_answers(task.reference),
+    }
+    return islice(makers[task.kind](), LIMIT)
 
 
 def _programs(task: Task) -> Iterator[str]:

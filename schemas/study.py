@@ -12,7 +12,8 @@ from schemas.verifier import VerifierSpec
 
 DEFAULT_PROMPT = (
     "{% if task.kind == 'output' %}Answer with the value alone, as a Python literal: no fence, no explanation.\n\n"
-    "{{ task.prompt }}{% else %}"
+    "{{ task.prompt }}{% elif task.kind == 'answer' %}Answer the question below. You may explain before; the last line of your "
+    "response is `Answer: ` and then the answer alone.\n\n{{ task.prompt }}{% else %}"
     "Solve the task below in Python. Answer with one fenced code block that holds a complete program which defines "
     "`{{ task.entry_point }}`; no tests, no explanation.\n\n{{ task.prompt }}{% endif %}"
 )

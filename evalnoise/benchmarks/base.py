@@ -124,8 +124,8 @@ def check_fields(
             raise DataError(where, expected=hint, found=f"unknown field {name!r}", remedy=remedy)
         kinds = known[name]
         wanted = kinds if isinstance(kinds, tuple) else (kinds,)
-        # A JSON true is an int to isinstance, and no field here is a truth value.
-        if not isinstance(value, wanted) or isinstance(value, bool):
+        # A JSON true is an int to isinstance.
+        if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
             expected = " or ".join(kind.__name__ for kind in wanted)
             raise DataError(f"{where}, field {name!r}", expected=expected, found=type(value).__name__, remedy=remedy)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import keyword
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,23 @@ from schemas.study import JsonlBenchmark
 from schemas.values import TooLargeError, UnencodableError, encode
 
 REMEDY = "The format is described in docs/guide/benchmarks.md, with a complete example."
-_REQUIRED: Mapping[str, Kinds] = {"id": str, "prompt": str, "entry_point": str, "reference": str}
-_OPTIONAL: Mapping[str, Kinds] = {
-    "kind": str,
-    "code": str,
-    "inputs": list,
-    "atol": (int, float),
-    "cluster": str,
-    "n_base_inputs": int,
+_REQUIRED: Mapping[TaskKind, Mapping[str, Kinds]] = {
+    TaskKind.FUNCTION: {"id": str, "prompt": str, "entry_point": str, "reference": str},
+    TaskKind.OUTPUT: {"id": str, "prompt": str, "entry_point": str, "reference": str, "code": str},
+    TaskKind.ANSWER: {"id": str, "prompt": str, "reference": (str, int, float)},
+}
+_FOR_ALL: Mapping[str, Kinds] = {"kind": str, "cluster": str}
+_OPTIONAL: Mapping[TaskKind, Mapping[str, Kinds]] = {
+    TaskKind.FUNCTION: {
+        "code": str,
+        "inputs": list,
+        "n_base_inputs": int,
+        "test": str,
+        "in_place": bool,
+        "atol": (int, float),
+    },
+    TaskKind.OUTPUT: {"inputs": list, "atol": (int, float)},
+    TaskKind.ANSWER: {},
 }
 
 
@@ -37,44 +46,83 @@ def load_jsonl(spec: JsonlBenchmark) -> Benchmark:
 
 def _tasks(data: bytes, path: Path) -> Iterator[tuple[str, Task]]:
     for where, row in json_lines(data, path, remedy=REMEDY):
-        check_fields(row, where, required=_REQUIRED, optional=_OPTIONAL, remedy=REMEDY)
-        yield where, _task(row, where)
+        kind = row.get("kind", TaskKind.FUNCTION)
+        if not isinstance(kind, str) or kind not in set(TaskKind):
+            raise _error(where, "kind", " or ".join(repr(str(kind)) for kind in TaskKind), repr(kind))
+        kind = TaskKind(kind)
+        check_fields(row, where, required=_REQUIRED[kind], optional={**_FOR_ALL, **_OPTIONAL[kind]}, remedy=REMEDY)
+        yield where, _task(row, kind, where)
 
 
-def _task(row: Mapping[str, Any], where: str) -> Task:
-    kind = row.get("kind", TaskKind.FUNCTION)
-    if kind not in set(TaskKind):
-        raise _error(where, "kind", " or ".join(repr(str(kind)) for kind in TaskKind), repr(kind))
+def _task(row: Mapping[str, Any], kind: TaskKind, where: str) -> Task:
     inputs = tuple(_encoded(item, f"{where}, input {number}") for number, item in enumerate(row.get("inputs", [])))
     task = Task(
         id=row["id"],
-        kind=TaskKind(kind),
+        kind=kind,
         prompt=row["prompt"],
-        reference=row["reference"],
-        entry_point=row["entry_point"],
+        reference=row["reference"] if isinstance(row["reference"], str) else _number(row["reference"], where),
+        entry_point=row.get("entry_point", ""),
         code=row.get("code", ""),
         inputs=inputs,
-        n_base_inputs=len(inputs),
+        n_base_inputs=row.get("n_base_inputs", len(inputs)),
         atol=float(row.get("atol", 0.0)),
         cluster=row.get("cluster", ""),
+        test=row.get("test", ""),
+        in_place=row.get("in_place", False),
     )
-    _check(task, where)
+    if not task.id:
+        raise _error(where, "id", "a name", "an empty one")
+    if not (math.isfinite(task.atol) and task.atol >= 0):
+        raise _error(where, "atol", "a finite number of 0 or more", repr(task.atol))
+    _CHECKS[kind](task, where)
     return task
 
 
-def _check(task: Task, where: str) -> None:
-    if not task.id:
-        raise _error(where, "id", "a name", "an empty one")
+def _number(value: float, where: str) -> str:
+    """A JSON number as text."""
+    try:
+        if math.isfinite(value):
+            return str(value)
+    except (ValueError, OverflowError):  # more digits than Python will write or take for a float
+        pass
+    raise _error(where, "reference", "a finite number, or a text", "one with too many digits, or none")
+
+
+def _check_function(task: Task, where: str) -> None:
+    _check_name(task, where)
+    if not task.inputs and not task.test.strip():
+        raise _error(where, "inputs", "at least one argument list, or a `test`, for a task of kind 'function'", "none")
+    if not 0 <= task.n_base_inputs <= len(task.inputs):
+        raise _error(where, "n_base_inputs", f"a number from 0 to {len(task.inputs)}, as there are inputs", str(task.n_base_inputs))
+    _check_program(task, where)
+    try:
+        parse_program(task.test)
+    except SyntaxError as error:
+        raise _error(where, "test", "a Python program", f"SyntaxError: {error}") from None
+
+
+def _check_output(task: Task, where: str) -> None:
+    _check_name(task, where)
+    if not task.code:
+        raise _error(where, "code", "the program whose output is predicted, for a task of kind 'output'", "none")
+
+
+def _check_answer(task: Task, where: str) -> None:
+    lines = task.reference.strip().splitlines()
+    if len(lines) != 1:
+        raise _error(where, "reference", "one line, because one line of a model's answer is taken", f"{len(lines)} lines")
+
+
+_CHECKS: Mapping[TaskKind, Callable[[Task, str], None]] = {
+    TaskKind.FUNCTION: _check_function,
+    TaskKind.OUTPUT: _check_output,
+    TaskKind.ANSWER: _check_answer,
+}
+
+
+def _check_name(task: Task, where: str) -> None:
     if not task.entry_point.isidentifier() or keyword.iskeyword(task.entry_point):
         raise _error(where, "entry_point", "the name of a Python function", repr(task.entry_point))
-    if not (math.isfinite(task.atol) and task.atol >= 0):
-        raise _error(where, "atol", "a finite number of 0 or more", repr(task.atol))
-    if task.kind is TaskKind.FUNCTION:
-        if not task.inputs:
-            raise _error(where, "inputs", "at least one argument list for a task of kind 'function'", "none")
-        _check_program(task, where)
-    elif not task.code:
-        raise _error(where, "code", "the program whose output is predicted, for a task of kind 'output'", "none")
 
 
 def _check_program(task: Task, where: str) -> None:

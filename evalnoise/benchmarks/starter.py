@@ -71,6 +71,7 @@ def _task(node: ast.FunctionDef, lines: list[str], imports: list[ast.Import | as
         n_base_inputs=len(options["inputs"]),
         atol=options.get("atol", 0.0),
         cluster=options.get("cluster", ""),
+        in_place=options.get("in_place", False),
     )
 
 

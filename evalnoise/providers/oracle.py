@@ -98,6 +98,8 @@ class OracleModel(LiveProvider):
         if task.kind is TaskKind.FUNCTION:
             opening = _OPENINGS[int(uniform(seed, "opening", *_cell(context)) * len(_OPENINGS))]
             answer = f"{opening}\n\n{_fenced(answer)}\n\n{_CLOSING}\n"
+        elif task.kind is TaskKind.ANSWER:
+            answer = f"Answer: {answer}\n"
         return _response(request, answer, ("model", seed, *_cell(context)))
 
 

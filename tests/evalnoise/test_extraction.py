@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -172,3 +174,56 @@ def test_a_fenced_block_survives_whatever_prose_stands_around(prose: str) -> Non
 def test_many_tags_and_fences_are_read_in_linear_time() -> None:
     for unit in ("<think>\n</think>\n", "`<think>`\n", "```\nx\n```\n", "~~~\n", "</think>\n"):
         extract(unit * 20_000, task())
+
+
+ANSWERS: list[tuple[str, str | None, str]] = [
+    ("Answer: 42", "42", "answer-line"),
+    ("Because.\n\nAnswer: 42\n", "42", "answer-line"),
+    ("**Answer:** 42", "42", "answer-line"),
+    ("**Answer: 42**", "42", "answer-line"),
+    ("**Answer**: 42", "42", "answer-line"),
+    ("## Final answer: 42", "42", "answer-line"),
+    ("> ANSWER :  a b ", "a b", "answer-line"),
+    ("Answer: 1\nNo, wait.\nAnswer: 2\nI am sure.", "2", "answer-line"),
+    ("**Answer:**\n\n  42  \nBye.", "42", "answer-line"),
+    ("Answer: 41\nAnswer:\n", "41", "answer-line"),
+    ("Answer: \\boxed{42}", "\\boxed{42}", "answer-line"),
+    ("The answer: 42", "The answer: 42", "whole"),
+    ("Answers: 42", "Answers: 42", "whole"),
+    ("So \\boxed{1} or\n\\boxed{\\frac{1}{2}}, I think.\nYes.", "\\frac{1}{2}", "boxed"),
+    ("\\boxed{\\text{a}\n b} and \\boxed{ }\nand \\boxed{open", "\\text{a} b", "boxed"),
+    ("\\boxed{a \\} b}", "a \\} b", "boxed"),
+    ("  42 \n", "42", "whole"),
+    ("It is\n42\n\n", "42", "last-line"),
+    ("```\n42\n```", "42", "last-line"),
+    ("<think>Answer: 1</think>\n2", "2", "whole"),
+    ("<think>\nAnswer: 1\n</think>Answer: 2", "2", "answer-line"),
+    ("<think>Answer: 1", None, "unclosed-think"),
+    ("\r\nAnswer: 7\r\n", "7", "answer-line"),
+    ("\ufeffAnswer: 7", "7", "answer-line"),
+    ("", None, "empty"),
+    (" \n```\n```\n", None, "empty"),
+    ("Answer:", "Answer:", "whole"),
+]
+
+
+@pytest.mark.parametrize(("text", "candidate", "rule"), ANSWERS)
+def test_answers(text: str, candidate: str | None, rule: str) -> None:
+    assert extract(text, task(TaskKind.ANSWER)) == Extraction(candidate, rule)
+
+
+@given(st.text(alphabet="Answer: *\\boxed{}\n`<think>/42", max_size=60))
+def test_any_answer_gives_one_line_or_none(text: str) -> None:
+    found = extract(text, task(TaskKind.ANSWER))
+    if found.candidate is None:
+        assert found.rule in {"empty", "unclosed-think"}
+    else:
+        assert found.candidate == found.candidate.strip() != ""
+        assert "\n" not in found.candidate
+
+
+@pytest.mark.parametrize("part", ["\\boxed{", "{", "}", "Answer:\n", "**Answer:", "```\n", "\\boxed{a}"])
+def test_long_answers_are_read_in_linear_time(part: str) -> None:
+    started = time.process_time()
+    extract(part * 50_000, task(TaskKind.ANSWER))
+    assert time.process_time() - started < 5

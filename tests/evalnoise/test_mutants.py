@@ -191,3 +191,23 @@ def test_literals_differ_in_value_and_parse(value: object) -> None:
     assert found
     assert len(set(found)) == len(found)
     assert all(ast.literal_eval(text) != value for text in found)
+
+
+@pytest.mark.parametrize(
+    ("reference", "first"),
+    [
+        ("42", ["43", "41", "84", "420", "-42"]),
+        ("-7", ["-8", "-6", "-14", "-70", "7"]),
+        ("3.05", ["3.06", "3.04", "3.10", "3.50", "4.05"]),
+        ("0", ["1", "-0"]),
+        ("3/4", ["3/5", "3/3", "3/8", "3/40", "4/4"]),
+        ("Paris", ["Pari", "aris", "Pariss", "pARIS"]),
+        ("x", ["xx", "X", "I do not know"]),
+    ],
+)
+def test_mutants_of_an_answer(reference: str, first: list[str]) -> None:
+    found = list(mutants(Task("t", TaskKind.ANSWER, "", reference, "")))
+    assert found[: len(first)] == first
+    assert len(found) == len(set(found)) <= LIMIT
+    assert reference not in found
+    assert all(other.strip() and "\n" not in other for other in found)

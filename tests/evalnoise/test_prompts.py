@@ -21,6 +21,15 @@ def test_the_default_prompts():
     assert "SECRET" not in prompt + judged
 
 
+def test_the_default_prompt_of_each_kind_asks_for_what_is_extracted():
+    output = render(DEFAULT_PROMPT, task=Task("t/2", TaskKind.OUTPUT, "f(1)?", "SECRET", "f"))
+    assert output == "Answer with the value alone, as a Python literal: no fence, no explanation.\n\nf(1)?"
+    answer = render(DEFAULT_PROMPT, task=Task("t/3", TaskKind.ANSWER, "How many?", "SECRET", ""))
+    assert "`Answer: `" in answer
+    assert "Python" not in answer
+    assert answer.endswith("\n\nHow many?")
+
+
 def test_values_are_put_in_as_they_are():
     candidate = "a & b < c > 'd' \"e\"\r\n\ttab \u2028 \ud835 {{ candidate }} {# no #}\n"
     assert render("{{ candidate }}", candidate=candidate) == candidate

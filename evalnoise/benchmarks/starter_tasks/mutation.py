@@ -21,6 +21,7 @@ from evalnoise.benchmarks.starter_tasks.declare import task
         ([-1, 2, -3, 4, -5],),
         ([7, 7, -7],),
     ],
+    in_place=True,
 )
 def drop_negatives(values: list[int]) -> list[int]:
     """Remove all negative numbers from the list itself, keep the order of the others, and return that same list."""
@@ -44,6 +45,7 @@ def drop_negatives(values: list[int]) -> list[int]:
         ([-1, -2, 0, -3],),
         ([4, 3, 5, 3, 4, 1],),
     ],
+    in_place=True,
 )
 def bubble_pass(values: list[int]) -> list[int]:
     """Make one pass of bubble sort over the list itself and return that same list.
@@ -70,6 +72,7 @@ def bubble_pass(values: list[int]) -> list[int]:
         ([[1.5, -1.5], [2.5, -2.5]],),
         ([[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]],),
     ],
+    in_place=True,
 )
 def flip_square(square: list[list[object]]) -> list[list[object]]:
     """Mirror a square table at its other diagonal, in place, and return that same table.
@@ -98,6 +101,7 @@ def flip_square(square: list[list[object]]) -> list[list[object]]:
         ({"a": 0, "b": 5}, {"b": 2}),
         ({"a": 2}, {"a": 0, "z": 0}),
     ],
+    in_place=True,
 )
 def take_stock(stock: dict[str, int], order: dict[str, int]) -> tuple[bool, dict[str, int]]:
     """Take an order out of the stock, all of it or nothing.
@@ -131,6 +135,7 @@ def take_stock(stock: dict[str, int], order: dict[str, int]) -> tuple[bool, dict
         (["a"], ["b", "c"], 1),
         ([1, 2, 3, 4, 5], [6], 10),
     ],
+    in_place=True,
 )
 def bounded_queue(queue: list[object], items: list[object], size: int) -> list[object]:
     """Append items one by one to the queue itself and return that same list.
@@ -159,6 +164,7 @@ def bounded_queue(queue: list[object], items: list[object], size: int) -> list[o
         ([["k", 2], ["k", -2]],),
         ([["p", 1], ["q", 2], ["r", 3], ["q", 4], ["p", 5]],),
     ],
+    in_place=True,
 )
 def fold_counts(rows: list[list[Any]]) -> list[list[Any]]:
     """Fold rows [name, count] with one name into the first of them, in the list itself, and return that same list.
@@ -193,6 +199,7 @@ def fold_counts(rows: list[list[Any]]) -> list[list[Any]]:
         ([1, 2], 10**9 + 1),
         ([0, 1, 2, 3, 4, 5, 6], 2),
     ],
+    in_place=True,
 )
 def rotate_list(values: list[object], steps: int) -> list[object]:
     """Rotate the list itself by `steps` to the right, or to the left if negative, and return that same list.

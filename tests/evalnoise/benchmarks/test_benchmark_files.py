@@ -154,15 +154,15 @@ def test_no_tasks_is_an_error() -> None:
 def test_digest_covers_every_field_and_the_order() -> None:
     changed = {
         "id": "a/2", "kind": TaskKind.OUTPUT, "prompt": "q", "reference": "s", "entry_point": "g", "code": "d", "inputs": ("[2]",),
-        "n_base_inputs": 0, "atol": 0.25, "cluster": "l",
+        "n_base_inputs": 0, "atol": 0.25, "cluster": "l", "test": "assert f", "oracle": "o", "in_place": True,
     }  # fmt: skip
     assert set(changed) == {field.name for field in dataclasses.fields(Task)}
     others = [dataclasses.replace(TASK, **{name: value}) for name, value in changed.items()]
     digests = {tasks_sha256([task]) for task in [TASK, *others]}
-    assert len(digests) == 11
+    assert len(digests) == 14
     assert tasks_sha256([TASK, others[0]]) != tasks_sha256([others[0], TASK])
 
 
 def test_digest_is_this_one_and_takes_lone_surrogates() -> None:
-    assert tasks_sha256([TASK]) == "541aace457c69e592a11e1c0ce6743b6eb2c9f2630e17d1a89af865b51c2b8f1"
+    assert tasks_sha256([TASK]) == "db681efc909c2bc26b63ea3086f790a0e82b4d5e819ba3ad5ba34c624a356a60"
     assert tasks_sha256([dataclasses.replace(TASK, prompt="\ud835")]) != tasks_sha256([dataclasses.replace(TASK, prompt="\ud834")])

@@ -126,7 +126,7 @@ def test_public_file(shared: Path, tmp_path: Path) -> None:
     assert not path.read_bytes().endswith(b"\n")
     found = load(path, published="yes")
     assert [task.id for task in found.tasks] == [f"sample_{number}" for number in range(800)]
-    assert found.sha256 == "038ca7ff93e5fa89567e01edd336ddd30ad58abaef1d05f66a4e729e066d11bc"
+    assert found.sha256 == "1df6961460892d75dfee6761ec8ed1e86bcd336e0de877646ebccf93648b59cb"
     raw = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")]
     for task, row in zip(found.tasks, raw, strict=True):
         assert f"\nf({row['input']})\n" in task.prompt
