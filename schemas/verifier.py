@@ -8,7 +8,8 @@ from pydantic import Field
 
 from schemas.model import Model
 
-Requirement = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?==[A-Za-z0-9][A-Za-z0-9.!+_-]*$")]
+REQUIREMENT = r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?==[A-Za-z0-9][A-Za-z0-9.!+_-]*$"
+Requirement = Annotated[str, Field(pattern=REQUIREMENT)]
 """One Python package with its exact version, `name==version`."""
 
 

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from schemas.errors import StudyError
 from schemas.study import LocatedError, ProviderSpec
+from schemas.verifier import REQUIREMENT
 
 Path = tuple[str | int, ...]
 """Keys and list indices from the top of the study to a value."""
@@ -233,6 +234,8 @@ def _problem(detail: ErrorDetails, path: Path, owner: type[BaseModel] | None, pl
         remedy = _meant(value, _quoted(facts["expected"]))
     elif kind == "string_type" and isinstance(value, bool | int | float):
         remedy = "Put it in quotes."
+    elif kind == "string_pattern_mismatch" and facts["pattern"] == REQUIREMENT:
+        expected, remedy = "a package with its exact version, `name==version`", "For instance `numpy==2.2.6`."
     elif kind == "string_pattern_mismatch":
         remedy = f"For instance `{slug(value)}`."
     elif kind in {"int_type", "float_type"} and isinstance(value, str):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evalnoise.studyfile.load import study_json_schema
+from schemas.verifier import REQUIREMENT
 
 PAGE = Path("docs/reference/study.md")
 SCHEMA = Path("schemas/study.schema.json")
@@ -115,7 +116,7 @@ def _type(prop: dict[str, Any]) -> str:
     if prop.get("type") == "array":
         return f"list of {_type(prop['items'])}"
     if "pattern" in prop:
-        return "name"
+        return "`name==version`" if prop["pattern"] == REQUIREMENT else "name"
     return " ".join(
         [_WORDS[prop["type"]], ", ".join(f"{sign} {prop[key]}" for key, sign in _BOUNDS.items() if key in prop)]
     ).strip()
