@@ -32,13 +32,14 @@ def finished(docker_engine, evalnoise, tmp_path_factory) -> tuple[Path, subproce
 
 def test_a_run_ends_with_its_numbers_its_sentences_and_where_the_results_lie(finished) -> None:
     store, done = finished
-    for condition in ("live", "replay", "temperature-zero", "judge-noisy", "judge-exact"):
+    for condition in ("live", "replay", "reverify", "temperature-zero", "judge-noisy", "judge-exact"):
         assert re.search(rf"^{condition} ", done.stdout, re.MULTILINE), condition
     sentences = re.findall(r"^  (?:score|w), \S+ - \S+: (real|not resolved|proves nothing)", done.stdout, re.MULTILINE)
-    assert len(sentences) == 6  # three pairs of conditions, score and w
+    assert len(sentences) == 12  # six pairs of conditions, score and w
+    assert re.search(r"^  verifier noise, reverify: 0 of 5 tasks flipped in 2 verifications \(w 0 \[0, ", done.stdout, re.MULTILINE)
     assert f"Results: {store}" in done.stdout
     assert "true w" in done.stdout
-    assert re.search(r"80/80 cells, 0 unmeasured or unparsed, \d+ calls, \$0\.0000", done.stderr)
+    assert re.search(r"90/90 cells, 0 unmeasured or unparsed, \d+ calls, \$0\.0000", done.stderr)
     assert "Traceback" not in done.stdout + done.stderr
 
 
@@ -57,7 +58,7 @@ def test_the_same_command_resumes_and_repeats_nothing(finished, evalnoise) -> No
     before = manifest.read_bytes()
     again = evalnoise("run", "studies/starter.yaml", "--store", store, *SMALL)
     assert again.returncode == 0, again.stderr
-    assert "80/80 cells, 80 resumed" in again.stderr
+    assert "90/90 cells, 90 resumed" in again.stderr
     assert manifest.read_bytes() == before
     assert again.stdout == done.stdout
 
@@ -92,6 +93,7 @@ def test_prefect_shows_the_dag_and_the_result(finished, environment) -> None:
     assert "preflight oracle" in names
     assert any(re.fullmatch(r"freeze [0-9a-f]{12}", name) for name in names)
     assert "record oracle replay" in names
+    assert "reverify~oracle~reverify~r0001~t00000-00004" in names
     ours = [found for found in ask("artifacts/filter") if (found["key"] or "").startswith("evalnoise-starter")]
     assert {artifact["type"] for artifact in ours} == {"markdown", "table"}
     page = next(artifact["data"] for artifact in ours if artifact["type"] == "markdown")

@@ -35,13 +35,14 @@ def test_schema_says_its_draft_and_describes_everything():
             assert prop.get("description") or "$ref" in prop, f"{name}.{key} has no docstring"
 
 
-def test_five_studies_ship():
+def test_six_studies_ship():
     assert [path.stem for path in SHIPPED] == [
         "cruxeval",
         "cruxeval-gpt-3.5-turbo",
         "humaneval-openai",
         "mbpp-anthropic",
         "starter",
+        "verifier-noise",
     ]
 
 
@@ -65,6 +66,7 @@ def test_starter_measures_every_kind_of_condition():
         ("live", "live"),
         ("temperature-zero", "temperature-zero"),
         ("replay", "replay"),
+        ("reverify", "reverify"),
     ]
     assert (study.replicates, study.stacks[0].retry, study.stacks[0].provider.name) == (10, "resample", "oracle")
     assert study.judge is not None
@@ -127,6 +129,11 @@ def provider(conditions, name):
 
 
 LIVE = {"name": "live", "kind": "live"}
+REPLAY = {"name": "r", "kind": "replay", "source": {"condition": "live"}}
+
+
+def again(condition, *, name="again", replicate=0, **more):
+    return {"name": name, "kind": "reverify", "source": {"condition": condition, "replicate": replicate}, **more}
 
 
 class TestProviders:
@@ -150,6 +157,18 @@ class TestProviders:
         replay = {"name": "r", "kind": "replay", "source": {"condition": "live"}}
         assert provider([source, replay], "r") == {"name": "openai", "top_p": 0.5}
 
+    def test_a_reverification_has_the_options_behind_its_candidates(self):
+        source = {**LIVE, "provider": {"name": "openai", "top_p": 0.5}}
+        assert provider([again("r"), REPLAY, source], "again") == {"name": "openai", "top_p": 0.5}
+        cold = {"name": "z", "kind": "temperature-zero"}
+        assert provider([cold, again("z")], "again") == {"name": "oracle", "seed": 3, "temperature": 0.0}
+        fixed = {"name": "f", "kind": "replay", "provider": {"name": "recording", "path": "x", "pairing": "fixed"}}
+        assert provider([fixed, again("f")], "again") == {"name": "recording", "path": "x", "pairing": "fixed"}
+
+    def test_a_reverification_repeats_one_draw(self):
+        found = study(conditions=[LIVE, again("live")])
+        assert [found.repeats_one_draw(found.stacks[0], condition) for condition in found.conditions] == [False, True]
+
     def test_a_replay_of_a_recording_needs_no_source(self):
         replay = {"name": "r", "kind": "replay", "provider": {"name": "recording", "path": "x"}}
         assert provider([replay], "r") == {"name": "recording", "path": "x"}
@@ -161,6 +180,18 @@ class TestProviders:
         ({"conditions": [{"name": "r", "kind": "replay"}]}, ("conditions", 0)),
         ({"conditions": [{"name": "x", "kind": "live"}, {"name": "x", "kind": "live"}]}, ("conditions", 1, "name")),
         ({"conditions": [{"name": "x", "kind": "live", "source": {"condition": "x"}}]}, ("conditions", 0, "source")),
+        ({"conditions": [LIVE, {"name": "v", "kind": "reverify"}]}, ("conditions", 1)),
+        ({"conditions": [LIVE, again("live", provider={"seed": 1})]}, ("conditions", 1, "provider")),
+        ({"conditions": [LIVE, again("nope")]}, ("conditions", 1, "source", "condition")),
+        ({"conditions": [LIVE, again("again")]}, ("conditions", 1, "source", "condition")),
+        ({"conditions": [LIVE, again("live"), again("again", name="b")]}, ("conditions", 2, "source", "condition")),
+        ({"conditions": [LIVE, again("live", replicate=5)]}, ("conditions", 1, "source", "replicate")),
+        # A replay of something that generates nothing; named before the one that verifies the replay is looked at.
+        ({"conditions": [again("r"), {**REPLAY, "source": {"condition": "nope"}}]}, ("conditions", 1, "source", "condition")),
+        (
+            {"conditions": [LIVE, again("live"), {**REPLAY, "source": {"condition": "again"}}]},
+            ("conditions", 2, "source", "condition"),
+        ),
         ({"conditions": [{"name": "x", "kind": "live", "provider": {"seed": -1}}]}, ("conditions", 0, "provider")),
         ({"judge": {"conditions": [{"name": "j", "model": "m", "provider": {"name": "oracle"}}]}}, ("judge", "candidates")),
         (
