@@ -7,13 +7,13 @@ standard input is a request, each line of standard output its answer, both JSON.
 
     {"verb": "check", "programs": [["HumanEval/0", "def …"], …]}
 
-`check` is the official rule, one fork for the base inputs and one for the plus inputs. `merged` runs both in a single fork, which is
-the cheapest that EvalPlus can do. The answer has `seconds`, `cpu_seconds` (the workers' and their forks') and one result per program:
-`base` and `plus` (`pass`, `fail` or `timeout`; under `merged` both are the same), `seconds`, `cpu_seconds`. `min_time_limit` in the
-request replaces the 1.0 s of 0.3.1. The first line of output, {"ready": …}, says the version and which tasks there are.
+`check` is the official rule: one fork for the base inputs, one for the plus inputs. `merged` runs both in a single fork. The answer
+has `seconds`, `cpu_seconds` (of the workers and their forks) and one result per program: `base` and `plus` (`pass`, `fail` or
+`timeout`; under `merged` both are the same), `seconds`, `cpu_seconds`. `min_time_limit` in the request replaces the 1.0 s of 0.3.1.
+The first line of output, {"ready": …}, says the version and which tasks there are.
 
-`evalplus.data` and what it draws in (Arrow, Transformers) are imported by a process of their own, so that the forks that are timed
-are those of a small process: nothing here makes EvalPlus slower than it has to be.
+The process holds what EvalPlus's command holds when it forks (Arrow, Transformers and all). `--small` leaves that out, which makes
+its forks cheaper than users of the command ever have them.
 """
 
 from __future__ import annotations
@@ -42,10 +42,9 @@ _truths: dict[str, dict[str, Any]] = {}
 """Base and plus inputs, outputs and times by task. Workers get them by being forked, not over a pipe."""
 
 
-def load(dataset: str, path: str) -> dict[str, dict[str, Any]]:
+def load(dataset: str) -> dict[str, dict[str, Any]]:
     """The tasks, by EvalPlus's loader. In a process of its own."""
-    os.environ[_OVERRIDES[dataset]] = path
-    from evalplus.data import get_human_eval_plus, get_mbpp_plus  # noqa: PLC0415 - not in the process that is timed
+    from evalplus.data import get_human_eval_plus, get_mbpp_plus  # noqa: PLC0415 - not with --small
 
     return get_human_eval_plus() if dataset == "humaneval" else get_mbpp_plus()
 
@@ -116,10 +115,14 @@ def main() -> None:
     parser.add_argument("path")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--inputs", type=int, help="inputs per task at most, base before plus; default all")
+    parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     _dataset = options.dataset
+    os.environ[_OVERRIDES[_dataset]] = options.path
+    if not options.small:
+        import evalplus.evaluate  # noqa: F401, PLC0415 - what the command's process holds
     with multiprocessing.get_context("spawn").Pool(1) as loader:
-        _problems.update(loader.apply(load, (options.dataset, options.path)))
+        _problems.update(loader.apply(load, (options.dataset,)))
     print(json.dumps({"ready": True, "version": version("evalplus"), "tasks": list(_problems)}), flush=True)
     pool = None
     for line in sys.stdin:
@@ -135,6 +138,8 @@ def main() -> None:
             pool = ProcessPoolExecutor(options.workers, mp_context=multiprocessing.get_context("fork"))
             list(pool.map(time.sleep, [0.05] * options.workers))
         print(json.dumps(answer(request, pool)), flush=True)
+    if pool is not None:
+        pool.shutdown()
 
 
 if __name__ == "__main__":
