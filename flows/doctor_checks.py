@@ -143,20 +143,25 @@ def _no_engine(study: Study | None, said: str) -> Finding:
     if needing:
         text = f"none answers, and stack {', '.join(needing)} must not run without a sandbox ({said})"
         return Finding(Level.FAIL, "Docker engine", text, remedy, ExitCode.EXECUTOR)
+    if study and not any(_runs_code(study, stack) for stack in study.stacks):
+        return Finding(Level.OK, "Docker engine", "none answers, and this study needs none: its checkers run no code")
     text = f"none answers; candidates run as processes, which are no sandbox ({said})"
     return Finding(Level.WARN, "Docker engine", text, remedy)
 
 
 def _needs_engine(study: Study, stack: Stack) -> bool:
-    try:
-        checker = checker_identities(study, load_benchmark(study.benchmark))[stack.name]["name"]
-        if not runs_code(checker):
-            return False
-    except EvalnoiseError:
-        pass  # said elsewhere
+    if not _runs_code(study, stack):
+        return False
     names = {study.provider(stack, condition).name for condition in study.conditions}
     untrusted = names - {"oracle"} - set(stack.verifier.unsandboxed_providers)
     return stack.verifier.executor == "docker" or bool(untrusted)
+
+
+def _runs_code(study: Study, stack: Stack) -> bool:
+    try:
+        return runs_code(checker_identities(study, load_benchmark(study.benchmark))[stack.name]["name"])
+    except EvalnoiseError:  # said where it belongs
+        return True
 
 
 def check_server() -> Iterator[Finding]:

@@ -18,9 +18,11 @@ DEFAULT_PROMPT = (
     "`{{ task.entry_point }}`; no tests, no explanation.\n\n{{ task.prompt }}{% endif %}"
 )
 DEFAULT_JUDGE_PROMPT = (
-    "A Python program was written for the task below. Decide whether it is correct for every valid input. The first "
+    "{% if task.kind == 'function' %}A Python program was written for the task below. Decide whether it is correct for every valid "
+    "input.{% else %}An answer was given to the task below. Decide whether it is correct.{% endif %} The first "
     "line of your answer is exactly `VERDICT: PASS` or `VERDICT: FAIL`, the second is `CONFIDENCE: n` with n from 0 to "
-    "100; after that you may explain.\n\nTask:\n{{ task.prompt }}\n\nProgram:\n```python\n{{ candidate }}\n```"
+    "100; after that you may explain.\n\nTask:\n{{ task.prompt }}\n\n{% if task.kind == 'function' %}Program:\n```python\n"
+    "{{ candidate }}\n```{% else %}Answer:\n{{ candidate }}{% endif %}"
 )
 
 

@@ -17,7 +17,8 @@ def test_the_default_prompts():
     assert "`add`" in prompt
     assert prompt.endswith("\n\nAdd {{ a }} and <b>.")
     judged = render(DEFAULT_JUDGE_PROMPT, task=TASK, candidate="x = '{{ task.id }}{% if %}'")
-    assert "x = '{{ task.id }}{% if %}'" in judged
+    assert judged.startswith("A Python program was written for the task below.")
+    assert judged.endswith("\n\nProgram:\n```python\nx = '{{ task.id }}{% if %}'\n```")
     assert "SECRET" not in prompt + judged
 
 
@@ -28,6 +29,9 @@ def test_the_default_prompt_of_each_kind_asks_for_what_is_extracted():
     assert "`Answer: `" in answer
     assert "Python" not in answer
     assert answer.endswith("\n\nHow many?")
+    judged = render(DEFAULT_JUDGE_PROMPT, task=Task("t/3", TaskKind.ANSWER, "How many?", "SECRET", ""), candidate="42")
+    assert judged.startswith("An answer was given to the task below.")
+    assert judged.endswith("\n\nTask:\nHow many?\n\nAnswer:\n42")
 
 
 def test_values_are_put_in_as_they_are():
