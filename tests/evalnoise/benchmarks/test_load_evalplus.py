@@ -24,7 +24,7 @@ HUMANEVAL = {
     "prompt": 'import math\n\n\ndef half(x):\n    return x / 2\n\n\ndef quarter(x):\n    """A quarter."""\n',
     "entry_point": "quarter",
     "canonical_solution": "    return half(half(x))\n",
-    "test": "",
+    "test": "def check(candidate):\n    assert candidate(1) == 0.25\n",
     "contract": "",
     "base_input": [[1], [2.5]],
     "plus_input": [[float("inf")], [2**70], [[1, "\u00e9", None, True, {"k": []}]]],
@@ -35,7 +35,7 @@ MBPP = {
     "prompt": '"""\nAdd.\n"""\n',
     "entry_point": "add_tuple",
     "canonical_solution": "\ndef add_tuple(a, b):\n    return a + list(b)\n",
-    "assertion": "",
+    "assertion": "\nassert add_tuple([1], (2, 3)) == [1, 2, 3]\n",
     "contract": "",
     "base_input": [[[1], [2, 3]]],
     "plus_input": {},
@@ -68,6 +68,7 @@ def test_humaneval_task_whole(tmp_path: Path, name: str) -> None:
         2,
     )
     assert task.prompt == HUMANEVAL["prompt"]
+    assert (task.test, task.oracle) == (HUMANEVAL["test"], "")
     assert task.code == "import math\n\n\ndef half(x):\n    return x / 2\n\n\n"
     assert task.reference == HUMANEVAL["prompt"] + "    return half(half(x))\n"
     assert [decode(text) for text in task.inputs] == [*HUMANEVAL["base_input"], *HUMANEVAL["plus_input"]]
@@ -79,7 +80,29 @@ def test_mbpp_task_whole(tmp_path: Path) -> None:
     path, md5 = write(tmp_path / "x.jsonl", MBPP)
     (task,) = load(path, "mbpp", md5).tasks
     assert (task.reference, task.code, task.atol, task.n_base_inputs) == (MBPP["canonical_solution"], "", 0.0, 1)
+    assert (task.test, task.oracle) == (MBPP["assertion"], "")
     assert [decode(text) for text in task.inputs] == [[[1], (2, 3)]]
+
+
+def test_tests_may_be_absent(tmp_path: Path) -> None:
+    path, md5 = write(tmp_path / "x.jsonl", {key: value for key, value in MBPP.items() if key != "assertion"})
+    assert load(path, "mbpp", md5).tasks[0].test == ""
+
+
+@pytest.mark.parametrize(
+    ("dataset", "entry_point", "oracle"),
+    [
+        ("humaneval", "find_zero", "find_zero"),
+        ("mbpp", "find_zero", ""),
+        ("mbpp", "are_equivalent", "anything"),
+        ("humaneval", "are_equivalent", ""),
+        ("mbpp", "sum_div", "or_zero"),
+    ],
+)
+def test_special_rules_go_by_the_entry_point(tmp_path: Path, dataset: str, entry_point: str, oracle: str) -> None:
+    row = HUMANEVAL | {"prompt": f"def {entry_point}(x):\n"} if dataset == "humaneval" else MBPP
+    path, md5 = write(tmp_path / "x.jsonl", row | {"entry_point": entry_point})
+    assert load(path, dataset, md5).tasks[0].oracle == oracle
 
 
 def test_gzip_and_plain_are_one_data_set(tmp_path: Path) -> None:
@@ -180,13 +203,13 @@ EXPECTED = {
         164,
         124253,
         "272720b90ac375502c8ed23cd791c2a93dfb22a911641a494da74a426c09f101",
-        "ebf61be3d7e0f2d8cce8ef6b159b23d94f76696f7926fda4214a37b13cd47126",
+        "064fe3766a99e34aa3dc3b4daf41109b6d29e964196daae83cbbdea60fe257b9",
     ),
     "mbpp": (
         378,
         41015,
         "af43697e8791c4c149bdfd6b489d8b5412507551ac20e28a439f650b8225db63",
-        "e9ff4cb0df42867738b6a450f798878a4067fe9aa2062cd82824afe5aadbd530",
+        "7fed77abf8a4394300ac59cde2bf342e5bec84c677cc42674e24b31492411e21",
     ),
 }
 
@@ -203,6 +226,23 @@ def test_public_files(public: tuple[str, Path, Benchmark, float]) -> None:
     assert found.sha256 == digest
     assert seconds < 5
     assert all(0 < task.n_base_inputs <= len(task.inputs) for task in found.tasks)
+
+
+ORACLES = {
+    "humaneval": {"HumanEval/32": "find_zero"},
+    "mbpp": dict.fromkeys((f"Mbpp/{number}" for number in (2, 7, 111, 140, 232, 579, 769)), "same_set")
+    | dict.fromkeys((f"Mbpp/{number}" for number in (737, 787, 794)), "not_none")
+    | {"Mbpp/558": "digit_distance", "Mbpp/581": "pyramid_surface"},
+}
+
+
+@pytest.mark.realdata
+def test_public_tests_and_special_rules(public: tuple[str, Path, Benchmark, float]) -> None:
+    dataset, _, found, _ = public
+    assert {task.id: task.oracle for task in found.tasks if task.oracle} == ORACLES[dataset]
+    for task in found.tasks:
+        assert ("def check(candidate):" if dataset == "humaneval" else f"{task.entry_point}(") in task.test
+        assert "assert " in task.test
 
 
 @pytest.mark.realdata
