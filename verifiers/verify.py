@@ -20,7 +20,7 @@ from verifiers.image.packages import packages_folder
 from verifiers.registry import make_checker
 from verifiers.sandbox.base import Sandbox
 from verifiers.sandbox.container import ContainerSandbox
-from verifiers.sandbox.engine import engine_answers, remove_leftovers
+from verifiers.sandbox.engine import engine_answers, finish_removals, remove_leftovers
 from verifiers.sandbox.pool import Lane, Pool, UnavailableError
 from verifiers.sandbox.process import ProcessSandbox, interpreter_digest, warn_no_sandbox
 
@@ -102,6 +102,7 @@ class Verifier:
     def close(self) -> None:
         """Stop, and remove every sandbox."""
         self._pool.close()
+        finish_removals()
 
     def __enter__(self) -> Self:
         return self

@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 import time
+import uuid
 from typing import Any
 
 from docker import DockerClient
@@ -31,13 +32,16 @@ class ContainerSandbox:
 
     def __init__(self, image: str, memory_mb: int) -> None:
         self.name = ""
+        # Known before the container is made, so that it can be removed even if the engine's answer is lost.
+        self._handle = f"evalnoise-{uuid.uuid4().hex}"
         self._streams: _Streams | None = None
         try:
             self._client = connect()
         except ENGINE_ERRORS as error:
             raise SandboxError(f"no container engine: {error}") from None
         try:
-            self._id: str = self._client.api.create_container(**_configuration(self._client, image, memory_mb))["Id"]
+            made = self._client.api.create_container(name=self._handle, **_configuration(self._client, image, memory_mb))
+            self._id: str = made["Id"]
             self.name = self._id[:12]
             self._streams = _Streams(self._client, self._id)
             self._client.api.start(self._id)
@@ -79,8 +83,7 @@ class ContainerSandbox:
 
     def close(self) -> None:
         """Remove the container."""
-        if self.name:
-            remove(self._client, self._id)
+        remove(self._client, self._handle)
         if self._streams is not None:
             self._streams.close()
         with contextlib.suppress(*ENGINE_ERRORS):

@@ -10,7 +10,7 @@ from pathlib import Path
 import docker
 import requests
 from docker import DockerClient
-from docker.errors import DockerException
+from docker.errors import DockerException, NotFound
 
 LABEL = "evalnoise"
 _OWNER = "evalnoise.owner"
@@ -18,6 +18,8 @@ _SECONDS = 60
 
 ENGINE_ERRORS = (DockerException, requests.RequestException, OSError)
 """What docker-py raises when the engine is slow, gone or refuses."""
+_unremoved: set[str] = set()
+"""Containers of this process that should be gone. Its owner lives, so no other process would remove them."""
 
 
 def connect(seconds: int = _SECONDS) -> DockerClient:
@@ -65,10 +67,26 @@ def remove_leftovers(client: DockerClient | None = None) -> int:
     return removed
 
 
-def remove(client: DockerClient, container_id: str) -> None:
-    """Remove a container, whatever its state. Raises nothing: what cannot be removed now is removed at the next start."""
-    with contextlib.suppress(*ENGINE_ERRORS):
-        client.api.remove_container(container_id, force=True, v=True)
+def remove(client: DockerClient, name: str) -> None:
+    """Remove a container, whatever its state. Never raises: one that cannot be removed now is removed with the next one.
+
+    If this process ends before that, `remove_leftovers` does it at the next start.
+    """
+    _unremoved.add(name)
+    for each in tuple(_unremoved):
+        with contextlib.suppress(*ENGINE_ERRORS):
+            with contextlib.suppress(NotFound):
+                client.api.remove_container(each, force=True, v=True)
+            _unremoved.discard(each)
+
+
+def finish_removals() -> None:
+    """Remove those of this process's containers that could not be removed before, if there are any. Never raises."""
+    for name in tuple(_unremoved)[:1]:
+        with contextlib.suppress(*ENGINE_ERRORS):
+            client = connect()
+            remove(client, name)
+            client.close()
 
 
 def _is_orphan(owner: str, status: str) -> bool:
