@@ -250,7 +250,7 @@ def judge(task: Task, part: Part, run: Run) -> Judgement:
     for letter, body in run.lines():
         if letter == Line.DONE and done == len(part.inputs):
             return _finished(part, run, slow, share)
-        if letter == Line.TIME and seconds is None and (seconds := _seconds(body)) is not None:
+        if letter == Line.TIME and seconds is None and done < len(part.inputs) and (seconds := _seconds(body)) is not None:
             continue
         wrong = _misplaced(part, letter, done, seconds) or comparison.wrong(done, letter, body)
         if wrong is not None:

@@ -19,18 +19,15 @@ SLOW = {f"Mbpp/{number}" for number in (123, 271, 389, 392, 589, 592, 599, 603)}
 
 
 @pytest.mark.parametrize(
-    ("dataset", "file", "count", "unusable"),
+    ("dataset", "file", "count", "unusable", "dropped"),
     [
-        ("humaneval", "HumanEvalPlus", 164, {f"HumanEval/{n}": "output-limit" for n in (15, 83, 100, 130, 139)}),
-        (
-            "mbpp",
-            "MbppPlus",
-            370,
-            {f"Mbpp/{n}": "output-limit" for n in (255, 462, 630)} | {f"Mbpp/{n}": "unencodable" for n in (737, 787, 794)},
-        ),
+        ("humaneval", "HumanEvalPlus", 164, {}, {"HumanEval/15": 20, "HumanEval/83": 7, "HumanEval/100": 1, "HumanEval/130": 7}),
+        ("mbpp", "MbppPlus", 370, {f"Mbpp/{n}": "unencodable" for n in (737, 787, 794)}, {"Mbpp/255": 6, "Mbpp/630": 10}),
     ],
 )
-def test_canonical_solutions(shared: Path, dataset: str, file: str, count: int, unusable: dict[str, str]) -> None:
+def test_canonical_solutions(
+    shared: Path, dataset: str, file: str, count: int, unusable: dict[str, str], dropped: dict[str, int]
+) -> None:
     path = shared / "data" / "evalplus" / f"{file}.jsonl.gz"
     benchmark = load_benchmark(EvalplusBenchmark(name="evalplus", dataset=dataset, path=str(path)))  # type: ignore[arg-type]
     spec = VerifierSpec(executor="docker", workers=2)
@@ -39,3 +36,4 @@ def test_canonical_solutions(shared: Path, dataset: str, file: str, count: int, 
         references = [future.result(300) for future in waiting]
     assert len(references) == count
     assert {each.task_id: each.reason.value for each in references if each.outcome is not Outcome.PASS} == unusable
+    assert {each.task_id: each.n_dropped for each in references if each.n_dropped} == dropped
