@@ -26,7 +26,7 @@ SLOW = {f"Mbpp/{number}" for number in (123, 271, 389, 392, 589, 592, 599, 603)}
     ],
 )
 def test_canonical_solutions(
-    shared: Path, dataset: str, file: str, count: int, unusable: dict[str, str], dropped: dict[str, int]
+    shared: Path, *, dataset: str, file: str, count: int, unusable: dict[str, str], dropped: dict[str, int]
 ) -> None:
     path = shared / "data" / "evalplus" / f"{file}.jsonl.gz"
     benchmark = load_benchmark(EvalplusBenchmark(name="evalplus", dataset=dataset, path=str(path)))  # type: ignore[arg-type]
