@@ -46,16 +46,26 @@ def sealing(store: Path) -> Counter[str]:
     )
 
 
-def test_a_killed_run_resumes_to_the_same_store(environment, evalnoise, tmp_path) -> None:
-    calm = tmp_path / "calm"
-    done = evalnoise(*arguments(calm))
+def started(environment: dict[str, str], store: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*COMMAND, *arguments(store)], env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+@pytest.fixture(scope="module")
+def calm(evalnoise, tmp_path_factory) -> Path:
+    """The store of a run that nobody disturbed."""
+    store = tmp_path_factory.mktemp("calm") / "s"
+    done = evalnoise(*arguments(store))
     assert done.returncode == 0, done.stderr
+    return store
+
+
+def test_a_killed_run_resumes_to_the_same_store(environment, evalnoise, calm, tmp_path) -> None:
     killed = tmp_path / "killed"
     rng = random.Random(os.getpid())
     for _ in range(KILLS):
-        run = subprocess.Popen(
-            [*COMMAND, *arguments(killed)], env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        run = started(environment, killed)
         begun = journal_size(killed)
         while run.poll() is None and journal_size(killed) == begun:
             time.sleep(0.02)
@@ -72,3 +82,24 @@ def test_a_killed_run_resumes_to_the_same_store(environment, evalnoise, tmp_path
 
 def journal_size(store: Path) -> int:
     return sum(path.stat().st_size for path in store.glob("studies/*/*/journal/*.jsonl"))
+
+
+def test_a_run_killed_among_reverifications_does_only_the_missing_ones(environment, evalnoise, calm, tmp_path) -> None:
+    killed = tmp_path / "killed"
+    run = started(environment, killed)
+    while run.poll() is None and b'"reverify~' not in seals(killed):
+        time.sleep(0.01)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    before = {shard for shard in sealing(killed) if shard.startswith("reverify~")}
+    assert 0 < len(before) < 6
+    done = evalnoise(*arguments(killed))
+    assert done.returncode == 0, done.stderr
+    assert differences(calm, killed) == []
+    assert set(sealing(killed).values()) == {1}
+
+
+def seals(store: Path) -> bytes:
+    """The manifest's lines that are no plan."""
+    lines = [line for path in store.glob("studies/*/*/manifest.jsonl") for line in path.read_bytes().splitlines()]
+    return b"\n".join(line for line in lines if b'"kind":"sealed"' in line)
