@@ -1,8 +1,9 @@
 -- view: near_limit_tasks
 -- grain: stack x condition x task with a verification that time may have decided
 -- Residual verification noise: the verdict of such a task may hang on how fast the machine was, even after the re-checks. A
--- verification counts here when its CPU was between half and twice the limit and its reason is pass, cpu-limit, wall-limit or idle;
--- when its reason is wall-limit or idle; and when some of its runs ended at a limit of time and others did not.
+-- verification counts here when its CPU was half the limit or more, and under twice the limit, where a run is stopped and no load
+-- explains it, and its reason is pass or cpu-limit; when its reason is wall-limit or idle; and when some of its runs ended at a limit
+-- of time and others did not.
 -- columns:
 --   study: Name of the study.
 --   protocol: SHA-256 of the frozen protocol.
@@ -46,7 +47,7 @@ near_limit AS (
   FROM settled
   WHERE
     reason IN ('wall-limit', 'idle')
-    OR (reason IN ('pass', 'cpu-limit') AND limit_share BETWEEN 0.5 AND 2)
+    OR (reason IN ('pass', 'cpu-limit') AND limit_share >= 0.5 AND limit_share < 2)
     OR len([r FOR r IN ends IF r IN ('cpu-limit', 'wall-limit', 'idle')]) BETWEEN 1 AND len(ends) - 1
 ),
 
