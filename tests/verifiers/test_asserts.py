@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evalnoise.benchmarks.load import load_benchmark
 from schemas.records import Check, Outcome, Reason, Reference, Task, TaskKind
+from schemas.study import EvalplusBenchmark
 from schemas.values import encode
 from schemas.verifier import VerifierSpec
 from tests.verifiers.support import ran
@@ -350,22 +349,15 @@ UNUSABLE = {"Mbpp/120": "mismatch", "Mbpp/737": "unencodable", "Mbpp/787": "unen
 """120 leans on an import that neither the test nor the canonical solution has; the others give objects of type re.Match."""
 
 
-def public_tasks(shared: Path, file: str, field: str) -> list[Task]:
-    from evalnoise.benchmarks.load import load_benchmark
-    from schemas.study import EvalplusBenchmark
-
+def public_tasks(shared: Path, file: str, dataset: Any) -> list[Task]:
     path = shared / "data" / "evalplus" / f"{file}.jsonl.gz"
-    dataset: Any = "humaneval" if field == "test" else "mbpp"
-    with gzip.open(path) as lines:
-        tests = {row["task_id"]: row[field] for row in map(json.loads, lines)}
-    loaded = load_benchmark(EvalplusBenchmark(name="evalplus", dataset=dataset, path=str(path)))
-    return [replace(each, test=tests[each.id], inputs=()) for each in loaded.tasks]
+    return list(load_benchmark(EvalplusBenchmark(name="evalplus", dataset=dataset, path=str(path))).tasks)
 
 
 @pytest.mark.docker
 @pytest.mark.realdata
 def test_canonical_solutions_of_public_benchmarks(docker_engine: str, shared: Path) -> None:
-    human, mbpp = public_tasks(shared, "HumanEvalPlus", "test"), public_tasks(shared, "MbppPlus", "assertion")
+    human, mbpp = public_tasks(shared, "HumanEvalPlus", "humaneval"), public_tasks(shared, "MbppPlus", "mbpp")
     sample = [*human[::2], *(each for each in human if each.id in {"HumanEval/33", "HumanEval/53"})]
     sample += [each for place, each in enumerate(mbpp) if place % 3 == 0 or each.id in UNUSABLE]
     spec = VerifierSpec(executor="docker", workers=2)
