@@ -38,12 +38,12 @@ ANSWERS = {
 UNUSABLE = {"id": "own/object", "prompt": "?", "entry_point": "f", "reference": "def f(x):\n    return object()\n", "inputs": [[1]]}
 
 
-def recorded(folder: Path, *, replicates: int, verifier: dict[str, Any]) -> Study:
+def recorded(folder: Path, answers: dict[str, str] = ANSWERS, *, replicates: int, verifier: dict[str, Any]) -> Study:
     """A study whose answers are recorded: one is a coin, one right, one wrong, one no program, one about an unusable task."""
     task = {"prompt": "Add one.", "entry_point": "f", "reference": ANSWERS["own/right"], "inputs": [[1]]}
-    tasks = [*({**task, "id": name} for name in ANSWERS), UNUSABLE]
+    tasks = [*({**task, "id": name} for name in answers), UNUSABLE]
     (folder / "tasks.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tasks))
-    texts = {**ANSWERS, UNUSABLE["id"]: UNUSABLE["reference"]}
+    texts = {**answers, UNUSABLE["id"]: UNUSABLE["reference"]}
     lines = [{"task_id": name, "generations": [text] * replicates} for name, text in texts.items()]
     (folder / "recorded.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     provider = {"name": "recording", "path": str(folder / "recorded.jsonl")}
@@ -110,6 +110,33 @@ def test_a_candidate_that_throws_a_coin_is_found_and_nothing_else(tmp_path) -> N
 def test_the_same_in_containers(docker_engine, tmp_path) -> None:
     stages.run(recorded(tmp_path, replicates=20, verifier={"executor": "docker", "workers": 2}), tmp_path / "s", limit=None)
     check_coin(tmp_path / "s", 20)
+
+
+def burning(seconds: float) -> str:
+    """A right answer that takes so much CPU time."""
+    return f"import time\n\n\ndef f(x):\n    while time.process_time() < {seconds}:\n        pass\n    return x + 1\n"
+
+
+def test_tasks_near_their_limit_are_counted_in_every_condition_that_verifies_them(tmp_path) -> None:
+    limit = 0.2
+    answers = {"quick": ANSWERS["own/right"], "near": burning(0.7 * limit), "over": burning(1.5 * limit), "loop": burning(60)}
+    study = recorded(tmp_path, answers, replicates=2, verifier={**stages.PROCESS, "cpu_seconds": limit})
+    stages.run(study, tmp_path / "s", limit=None)
+    found = stages.rows(
+        tmp_path / "s",
+        "select task_id, condition, verifications, reasons, rechecks, limit_share_min >= 0.5, limit_share_max < 2 "
+        "from near_limit_tasks order by all",
+    )
+    # Over the limit is settled by five runs; what would never end is stopped at twice the limit, and that is no doubt.
+    assert found == [
+        (task, condition, 2, reasons, rechecks, True, True)
+        for task, reasons, rechecks in (("near", "pass 2", 0), ("over", "cpu-limit 2", 8))
+        for condition in ("again", "live")
+    ]
+    assert stages.rows(tmp_path / "s", "select condition, near_limit from noise_floor order by 1") == [("again", 2), ("live", 2)]
+    (study_store,) = Store.open(tmp_path / "s").studies()
+    summary = read_summary(tmp_path / "s", study_store.study, study_store.protocol)
+    assert verification_sentences(summary, lambda row: row["condition"])[1].endswith("(view near_limit_tasks): again 2, live 2")
 
 
 @pytest.fixture(scope="module")
