@@ -164,7 +164,7 @@ class Reference:
     cpu_seconds: float = 0.0
     """CPU time of the canonical solution over all used inputs."""
     input_seconds: tuple[float, ...] = ()
-    """Its CPU time on each used input, for rules that limit each; else empty."""
+    """Its CPU time on each used input, for rules that limit each; of checker ``asserts``, the test's own; else empty."""
 
 
 @dataclass(frozen=True, slots=True)

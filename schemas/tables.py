@@ -93,7 +93,7 @@ PREFLIGHT = Table(
         Column("mutant", _S, "A candidate that was shown to fail, for the oracle; else empty."),
         Column("known_bad", _S, "Known-bad candidate that failed: wrong value, or raises where every plain value passes."),
         Column("cpu_seconds", _F, "CPU time of the canonical solution, seconds.", measured=True),
-        Column("input_seconds", pa.list_(_F), "The same per used input, where the checker limits each.", measured=True),
+        Column("input_seconds", pa.list_(_F), "The same per used input, where each is limited; or of the test.", measured=True),
     ),
 )
 

@@ -19,7 +19,8 @@ class VerifierSpec(Model):
     checker: str = Field(default="auto", min_length=1, max_length=100)
     """The checker's registered name. `differential`: outputs against the canonical solution's. `evalplus`: EvalPlus's own rules.
     `asserts`: the task's own test body. `expression`: one literal expression against the expected output. `published`:
-    CRUXEval's own rule, forgeable. `exact`: a text or number, normalised. `auto`: by the benchmark's kind of task."""
+    CRUXEval's own rule, forgeable. `exact`: a text or number, normalised. `auto`: by the benchmark's kind of
+    task, `differential`, `expression` or `exact`; and `asserts` where the tasks have test bodies and no inputs."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Options of the checker; docs/reference/checkers.md lists them."""
     executor: Literal["auto", "docker", "process"] = "auto"

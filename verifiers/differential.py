@@ -51,6 +51,8 @@ class Differential:
 
     def learn(self, bench: Bench, task: Task, inputs: tuple[int, ...], cpu_seconds: float) -> Lesson:
         """The canonical solution's outputs; an exception counts as one. Inputs whose output is too large are dropped."""
+        if not inputs:
+            return Lesson(Reason.REFERENCE_UNUSABLE, "the task has no inputs")
 
         def attempt(first: int) -> tuple[Judgement, Sequence[str]]:
             texts = tuple(task.inputs[index] for index in inputs[first:])

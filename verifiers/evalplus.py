@@ -115,6 +115,8 @@ class Evalplus:
         if problem:
             return Lesson(Reason.REFERENCE_UNUSABLE, problem)
         wanted = [index for index in inputs if self._options.tests == "plus" or index < task.n_base_inputs]
+        if not wanted:
+            return Lesson(Reason.REFERENCE_UNUSABLE, "the task has no inputs")
         results: list[_Result | None] = []
         runs: list[Run] = []
         for part in parts(task, wanted):

@@ -99,6 +99,13 @@ def test_inputs_are_capped_and_fresh(verifier: Verifier) -> None:
     assert ask(verifier, task, task.reference).outcome is Outcome.PASS
 
 
+def test_a_task_without_inputs_cannot_serve(verifier: Verifier) -> None:
+    found = verifier.reference(function_task("def f(x): return x")).result(60)
+    assert (found.outcome, found.reason, found.detail) == (
+        Outcome.UNMEASURED, Reason.REFERENCE_UNUSABLE, "the task has no inputs",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("source", "reason", "detail"),
     [
