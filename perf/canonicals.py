@@ -1,43 +1,59 @@
-"""`python -m perf.canonicals`: every canonical solution of HumanEval+ and MBPP+ through the verifier; those that do not pass."""
+"""`python -m perf.canonicals`: every canonical solution of HumanEval+ and MBPP+ through `evalplus` and `differential`.
+
+Prints those that cannot be a reference, each with its reason, and how many inputs were dropped of each task.
+"""
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from pathlib import Path
 
 from evalnoise.benchmarks.load import load_benchmark
+from perf.peer import data_file
 from schemas.records import Outcome
 from schemas.study import EvalplusBenchmark
 from schemas.verifier import VerifierSpec
-from verifiers.registry import checker_for
 from verifiers.verify import Verifier, resolve_executor
 
-FILES = (("humaneval", "HumanEvalPlus.jsonl.gz", 164, 5), ("mbpp", "MbppPlus.jsonl.gz", 378, 8))
+COUNTS = {"humaneval": 164, "mbpp": 378}
+MOST_UNUSABLE = {
+    ("evalplus", "humaneval"): 0,
+    ("evalplus", "mbpp"): 0,
+    ("differential", "humaneval"): 0,
+    ("differential", "mbpp"): 3,
+}
 
 
 def main() -> int:
-    folder = Path(os.environ.get("EVALNOISE_SHARED", "../shared")) / "data" / "evalplus"
-    spec = VerifierSpec()
-    info = resolve_executor(spec, {"recording"} if os.environ.get("EVALNOISE_REQUIRE_DOCKER") else set())
+    spec = VerifierSpec(executor="docker")
+    info = resolve_executor(spec, {"recording"})
     worse = 0
-    for dataset, name, count, most in FILES:
+    for dataset, count in COUNTS.items():
         begun = time.monotonic()
-        benchmark = load_benchmark(EvalplusBenchmark(name="evalplus", dataset=dataset, path=str(folder / name)))
-        loaded = time.monotonic() - begun
-        with Verifier(spec, checker_for(spec, benchmark.tasks[0].kind), info) as verifier:
-            futures = [verifier.reference(task) for task in benchmark.tasks]
-            references = [future.result() for future in futures]
-        failed = [reference for reference in references if reference.outcome is not Outcome.PASS]
-        seconds = time.monotonic() - begun - loaded
+        spec_of_data = EvalplusBenchmark.model_validate({"name": "evalplus", "dataset": dataset, "path": str(data_file(dataset))})
+        benchmark = load_benchmark(spec_of_data)
+        tasks = benchmark.tasks
         print(
-            f"{benchmark.name}: {len(benchmark.tasks)} tasks (expected {count}) loaded in {loaded:.1f} s, checked by {info.kind} in"
+            f"{benchmark.name}: {len(tasks)} tasks (expected {count}) with {sum(len(task.inputs) for task in tasks)} inputs, "
+            f"loaded in {time.monotonic() - begun:.1f} s"
         )
-        print(f"  {seconds:.0f} s; {len(failed)} canonical solutions cannot be a reference (at most {most}):")
-        for reference in failed:
-            print(f"  {reference.task_id}: {reference.reason.value} {reference.detail}")
-        worse += len(failed) > most or len(benchmark.tasks) != count
+        worse += len(tasks) != count
+        for checker in ("evalplus", "differential"):
+            begun = time.monotonic()
+            with Verifier(spec, checker, info) as verifier:
+                references = [future.result() for future in [verifier.reference(task) for task in tasks]]
+            failed = [reference for reference in references if reference.outcome is not Outcome.PASS]
+            most = MOST_UNUSABLE[checker, dataset]
+            print(
+                f"  {checker}, in {time.monotonic() - begun:.0f} s: {len(tasks) - len(failed)} of {len(tasks)} can be a reference "
+                f"(at most {most} cannot)"
+            )
+            for reference in failed:
+                print(f"    {reference.task_id}: {reference.reason.value} {reference.detail}")
+            for reference in references:
+                if reference.n_dropped:
+                    print(f"    {reference.task_id}: {reference.n_dropped} inputs dropped, {len(reference.inputs_used)} used")
+            worse += len(failed) > most
     return worse
 
 
