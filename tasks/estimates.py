@@ -80,7 +80,7 @@ def _true_w(shop: Workshop, found: Counts) -> Estimate | None:
     if not tasks:
         return Estimate(value=None, undefined="no task was measured twice", **shape)
     if study.repeats_one_draw(shop.stack(found.stack), condition):
-        return Estimate(value=0.0, note=f"a {condition.kind} repeats one recorded answer", **shape)
+        return Estimate(value=0.0, note="its replicates repeat one draw", **shape)
     references = {task.id: shop.reference(found.stack, task) for task in tasks}
     fixed = [name for name, reference in references.items() if reference.outcome is Outcome.PASS and not reference.mutant]
     rates = true_rates(spec, list(references), shop.stack(found.stack).retry, without_mutant=fixed)

@@ -182,7 +182,7 @@ def test_nothing_is_generated_and_nothing_is_noise(oracle) -> None:
     summary = "select verifications, candidates, repeated, flipped from verifier_noise_summary where condition = 'again'"
     assert stages.rows(oracle, summary) == [(36, 12, 12, 0)]
     truth = "select value, note from estimates where estimate = 'w_true' and condition = 'again'"
-    assert stages.rows(oracle, truth) == [(0.0, "a reverify repeats one recorded answer")]
+    assert stages.rows(oracle, truth) == [(0.0, "its replicates repeat one draw")]
 
 
 def test_a_shard_names_the_files_that_it_was_made_from(oracle) -> None:
