@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +16,11 @@ from schemas.errors import ExecutorError
 from schemas.records import Check, Outcome, Reason, Task, TaskKind
 from schemas.verifier import VerifierSpec
 from verifiers import verify
-from verifiers.exact import MAX_TEXT, normalised, number
+from verifiers.exact import MAX_TEXT, NORMALISATION, ExactOptions, normalised, number
 from verifiers.registry import checker_for
 from verifiers.verify import Verifier, resolve_executor
+
+GUIDE = Path(__file__).parents[2] / "docs" / "reference" / "checkers.md"
 
 
 def answer(reference: str) -> Task:
@@ -238,3 +242,28 @@ def test_nothing_is_started(monkeypatch: pytest.MonkeyPatch, recwarn: pytest.War
     assert not recwarn.list
     with Verifier(spec, "differential", info) as verifier, pytest.raises(ExecutorError, match="one that asked for a sandbox"):
         verifier.reference(Task("t", TaskKind.FUNCTION, "", "def f(): pass", "f", inputs=("[]",))).result(10)
+
+
+def test_the_reference_states_options_and_normalisation() -> None:
+    section = GUIDE.read_text(encoding="utf-8").partition("\n## exact\n")[2].partition("\n## ")[0]
+    options = re.findall(r"^\| `(\w+)` \| `?(\w+)`? \|", section, re.MULTILINE)
+    defaults = {name: str(field.default).removesuffix(".0").lower() for name, field in ExactOptions.model_fields.items()}
+    assert dict(options) == defaults
+    assert f"**Normalisation**, version {NORMALISATION}" in section
+    for example in (
+        "-1.50",
+        "1,234.5",
+        "1 000 000",
+        "1_000",
+        "1{,}000",
+        "1e3",
+        "2.5\N{MULTIPLICATION SIGN}10^-3",
+        "3 \\times 10^{8}",
+        "\\frac{3}{4}",
+        "½",
+    ):
+        assert f"`{example}`" in section
+        assert number(example) is not None
+    for example in ("12,5", "1e999999999", "1 1/2", "inf"):
+        assert f"`{example}`" in section
+        assert number(example) is None
