@@ -10,7 +10,7 @@ INPUTS = (1, 5, 7)
 
 @dataclass(frozen=True)
 class Attack:
-    """One kind of hostile candidate."""
+    """One kind of hostile candidate. Where the machine's speed chooses between reasons, all of them are right."""
 
     name: str
     source: str
@@ -81,9 +81,9 @@ ATTACKS = (
     Attack("memory, one process", "def f(x):\n    hog = []\n    while True: hog.append(bytearray(2**20))", "oom"),
     Attack(
         "memory, several processes",
-        "import os, time\ndef f(x):\n    for _ in range(4):\n        if os.fork() == 0:\n            hog = []\n"
-        "            for _ in range(60): hog.append(bytearray(2**20))\n            time.sleep(9)\n"
-        "    time.sleep(2)\n    return x * 2 + 1",
+        "import os, time\ndef f(x):\n    told, tell = os.pipe()\n    for _ in range(4):\n        if os.fork() == 0:\n"
+        "            hog = [bytearray(2**20) for _ in range(60)]\n            os.write(tell, b'x')\n            time.sleep(99)\n"
+        "    os.close(tell)\n    while os.read(told, 1): pass\n    return x * 2 + 1",
         "oom",
     ),
     Attack("memory that nobody has", "def f(x): return bytearray(2**50)", "oom"),
@@ -92,11 +92,11 @@ ATTACKS = (
         "def f(x):\n    for n in range(99):\n        with open(str(n), 'wb') as file: file.write(bytes(2**20))",
         "exception oom",
     ),
-    Attack("processes without end", "import os\ndef f(x):\n    while True: os.fork()", "exception cpu-limit"),
+    Attack("processes without end", "import os\ndef f(x):\n    while True: os.fork()", "exception cpu-limit oom"),
     Attack(
         "processes without end that go on",
         "import os\ndef f(x):\n    while True:\n        try: os.fork()\n        except OSError: pass",
-        "cpu-limit",
+        "cpu-limit oom",
     ),
     Attack(
         "threads without end",
@@ -122,7 +122,7 @@ ATTACKS = (
     Attack("claims a CPU limit", "import os, signal\ndef f(x): os.kill(os.getpid(), signal.SIGXCPU)", "signal"),
     Attack("segfault", "import ctypes\ndef f(x): ctypes.string_at(0)", "signal"),
     Attack("recursion", "def f(x): return f(x)", "exception"),
-    Attack("recursion without a limit", "import sys\nsys.setrecursionlimit(10**9)\ndef f(x): return f(x)", "signal oom"),
+    Attack("recursion without a limit", "import sys\nsys.setrecursionlimit(10**9)\ndef f(x): return f(x)", "signal oom cpu-limit"),
     Attack("forged end", "import os\ndef f(x):\n    os.write(3, b'.\\n')\n    os._exit(0)", "early-exit protocol-error"),
     Attack("forged results", "import os\ndef f(x):\n    os.write(3, b'o1\\no2\\no3\\n.\\n')\n    os._exit(0)", "mismatch"),
     Attack(
@@ -208,5 +208,79 @@ ATTACKS = (
     _attempt("the supervisor's files", "open('/opt/evalnoise/verifiers/supervisor/child.py', 'a')"),
     _attempt("the control group", "open('/sys/fs/cgroup/memory/memory.limit_in_bytes', 'w').write('9999999999')"),
     _attempt("a network", "import socket\nsocket.create_connection(('192.0.2.1', 80), 1)"),
+    _attempt("descriptors of the supervisor, by its id", "if libc.syscall(438, libc.syscall(434, 1, 0), 0, 0) < 0: raise OSError"),
+    _attempt("a lower chance to be killed for memory", "open('/proc/self/oom_score_adj', 'w', buffering=1).write('-1\\n')"),
+    _attempt("a higher chance for the supervisor", "open('/proc/1/oom_score_adj', 'w', buffering=1).write('1000\\n')"),
     _attempt("a higher limit", "resource.setrlimit(resource.RLIMIT_CPU, (10**6, 10**6))"),
+    # The file in memory that output goes to, and signals of limits.
+    _attempt("output grown to a terabyte", "os.ftruncate(3, 2**40)"),
+    _attempt("a terabyte set aside for output", "os.posix_fallocate(3, 0, 2**40)"),
+    _attempt(
+        "output behind a hole of ten gigabytes",
+        "os.lseek(3, 10 * 2**30, os.SEEK_SET)\ntry: os.write(3, b'x')\nfinally: os.lseek(3, 0, 0)",
+    ),
+    _attempt("output sealed", "import fcntl\nfcntl.fcntl(3, 1033, 1 | 2 | 4 | 8)"),
+    Attack("output behind a hole", "import os\ndef f(x):\n    os.lseek(3, 30 * 2**20, 0)\n    return x * 2 + 1", "output-limit"),
+    Attack("output set aside", "import os\ndef f(x):\n    os.posix_fallocate(3, 0, 2**25)\n    return x * 2 + 1", "output-limit"),
+    Attack("output cut", "import os\ndef f(x):\n    os.ftruncate(3, 0)\n    return x * 2 + 1", "protocol-error"),
+    Attack("output opened anew", "def f(x):\n    open('/proc/self/fd/3', 'wb').close()\n    return x * 2 + 1", "protocol-error"),
+    Attack("output taken back", "import os\ndef f(x):\n    os.lseek(3, 0, 0)\n    return x * 2 + 1", "mismatch"),
+    Attack(
+        "output punched out",
+        "import ctypes\nlibc = ctypes.CDLL(None)\ndef f(x):\n    if x == 7: libc.fallocate(3, 3, *map(ctypes.c_long, (0, 4096)))\n"
+        "    return x * 2 + 1",
+        "protocol-error",
+    ),
+    Attack("output elsewhere", "import os\ndef f(x):\n    os.dup2(os.pipe()[1], 3)\n    return x * 2 + 1", "early-exit"),
+    Attack(
+        "output changed by a daemon after the end",
+        "import mmap, os\nos.ftruncate(3, 4096)\nview = mmap.mmap(3, 4096)\nif os.fork() == 0:\n    os.setsid()\n"
+        "    if os.fork() == 0:\n        while True: view[:] = b'o3\\n' * 1365 + b'\\n'\n    os._exit(0)\n"
+        "def f(x): return x * 2 + 1",
+        "mismatch protocol-error early-exit pass",
+    ),
+    Attack(
+        "output resized by a daemon after the end",
+        "import os\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        while True:\n"
+        "            for size in (0, 2**20, 5): os.ftruncate(3, size)\n    os._exit(0)\ndef f(x): return x * 2 + 1",
+        "mismatch protocol-error early-exit output-limit pass",
+    ),
+    Attack(
+        "no file may grow",
+        "import resource as r, signal as s\ns.signal(s.SIGXFSZ, s.SIG_DFL)\nr.setrlimit(r.RLIMIT_FSIZE, (0, 0))\n"
+        "def f(x): return x * 2 + 1",
+        "signal",
+    ),
+    Attack(
+        "no file may grow, silently",
+        "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\ndef f(x): return x * 2 + 1",
+        "early-exit",
+    ),
+    Attack(
+        "a timer that ends it",
+        "import signal\nsignal.setitimer(signal.ITIMER_PROF, 0.01)\ndef f(x):\n    while True: pass",
+        "signal",
+    ),
+    Attack(
+        "a timer that goes off in the middle of anything",
+        "import signal\ndef go(*_): raise SystemExit\nsignal.signal(signal.SIGALRM, go)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.002, 0.0001)\ndef f(x):\n    while True: pass",
+        "early-exit",
+    ),
+    Attack(
+        "every signal to itself",
+        "import os, signal\nfor n in set(signal.Signals) - {9, 19}: signal.signal(n, signal.SIG_DFL)\n"
+        "def f(x):\n    for n in (14, 27, 24, 25, 15): os.kill(os.getpid(), n)",
+        "signal",
+    ),
+    _then_honest(
+        "timers that go on",
+        "import signal\nfor n in (14, 26, 27): signal.signal(n, signal.SIG_IGN)\n"
+        "for n in (0, 1, 2): signal.setitimer(n, 0.001, 0.001)",
+    ),
+    _then_honest(
+        "descriptors in flight",
+        "import array, socket\none, other = socket.socketpair()\nfor sent in (3, one.fileno(), other.fileno()):\n"
+        "    one.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [sent]))])",
+    ),
 )

@@ -18,6 +18,7 @@ from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
 _TICK = os.sysconf("SC_CLK_TCK")
+_MEMORY_SLACK = 16 * 2**20
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
@@ -62,8 +63,9 @@ class Home(ABC):
         """Processes that the kernel killed for memory so far."""
         return 0
 
-    def leftovers(self) -> list[str]:
-        """What outlived the processes and cannot be wiped."""
+    def leftovers(self, output: int) -> list[str]:
+        """What outlived the processes and cannot be wiped, given the bytes that the output takes."""
+        del output
         return []
 
     @abstractmethod
@@ -80,11 +82,16 @@ class Container(Home):
         self._usage = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage", *second)
         self._oom = _open("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
         self._ipc = [file for file in map(_open, (f"/proc/sysvipc/{kind}" for kind in ("shm", "sem", "msg"))) if file is not None]
+        self._usage_now = _open("/sys/fs/cgroup/memory/memory.usage_in_bytes", "/sys/fs/cgroup/memory.current")
+        self._memory = _open("/sys/fs/cgroup/memory/memory.stat", "/sys/fs/cgroup/memory.stat")
         self._before = 0.0
+        self._held_at_first: int | None = None
 
     def begin(self) -> None:
         """Note where the cgroup's clock stands."""
         self._before = self._others()
+        if self._held_at_first is None:
+            self._held_at_first = self._held()
 
     def cpu(self, tally: Tally) -> float:
         """By the cgroup, which no process escapes."""
@@ -98,9 +105,13 @@ class Container(Home):
         """As the cgroup counts them."""
         return _field(os.pread(self._oom, 4096, 0), b"oom_kill") if self._oom is not None else 0
 
-    def leftovers(self) -> list[str]:
-        """System V objects belong to no process; there is no mercy for their container."""
-        return ["sysv"] if any(os.pread(file, 4096, 0).count(b"\n") > 1 for file in self._ipc) else []
+    def leftovers(self, output: int) -> list[str]:
+        """Objects that belong to no process: of System V, and memory, as of files in sockets that hold each other.
+
+        There is no mercy for their container: they would be held against the next candidate.
+        """
+        sysv = any(os.pread(file, 4096, 0).count(b"\n") > 1 for file in self._ipc)
+        return [name for name, left in (("sysv", sysv), ("memory", self._has_grown(output))) if left]
 
     def kill_all(self, tally: Tally) -> None:
         """To PID 1, -1 means all others."""
@@ -109,6 +120,22 @@ class Container(Home):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(-1, signal.SIGKILL)
                 tally.reap(block=True)
+
+    def _has_grown(self, output: int) -> bool:
+        first = self._held_at_first or 0
+        # The usage alone is the cheap question; most often it suffices.
+        return self._in_use() - output - first > _MEMORY_SLACK and self._held() - output - first > _MEMORY_SLACK
+
+    def _in_use(self) -> int:
+        return int(os.pread(self._usage_now, 64, 0)) if self._usage_now is not None else 0
+
+    def _held(self) -> int:
+        """Bytes that the kernel cannot take back: all but its cache of the image's files."""
+        if self._memory is None:
+            return 0
+        text = os.pread(self._memory, 16384, 0)
+        cache = _field(text, b"file") or _field(text, b"cache")
+        return self._in_use() - max(0, cache - _field(text, b"shmem"))
 
     def _others(self) -> float:
         """CPU seconds of every process but this one since the container's start; 0 without a cgroup to ask."""

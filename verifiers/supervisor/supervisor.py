@@ -125,7 +125,8 @@ class Supervisor:
             cpu = self._home.total(tally)
         os.close(told)
         clean = wipe(self._folders, lambda: _become_user(uid), self._empty)
-        written = os.fstat(output).st_size
+        file = os.fstat(output)
+        written = file.st_size
         if ended == "exited" and written > limits.total:
             ended = "overflow"
         elif ended == "exited" and os.WIFSIGNALED(tally.status or 0):
@@ -139,7 +140,7 @@ class Supervisor:
                 "wall": wall,
                 "peak": tally.peak,
                 "oom": self._home.oom_kills() > ooms,
-                "leftovers": self._home.leftovers() + ([] if clean else ["files"]),
+                "leftovers": self._home.leftovers(512 * file.st_blocks) + ([] if clean else ["files"]),
                 "body": body,
             }
         )
