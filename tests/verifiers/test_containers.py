@@ -179,32 +179,3 @@ def test_aborting_and_removing(info: ExecutorInfo, client: DockerClient) -> None
     sandbox.close()
     sandbox.close()
     assert mine(client) == []
-
-
-def test_many_candidates_leave_nothing(info: ExecutorInfo, client: DockerClient) -> None:
-    """A twentieth of a long run: host memory and descriptors stay where they are, containers are recycled and gone."""
-
-    def descriptors() -> int:
-        return len(list(Path("/proc/self/fd").iterdir()))
-
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    before = descriptors()
-    with Verifier(SPEC, "differential", info) as verifier:
-        reference = reference_of("2", "4")
-
-        def many(count: int) -> set[str]:
-            futures = [verifier.check(TASK, reference, f"def f(x): return x + x  # {n}") for n in range(count)]
-            checks = [future.result(120) for future in futures]
-            assert {check.reason for check in checks} == {Reason.PASS}
-            return {check.container for check in checks}
-
-        used = many(300)
-        middle, grown = descriptors(), resident()
-        used |= many(700)
-        assert resident() - grown < 2 * 2**20
-        assert descriptors() <= middle + 4
-    assert len(used) >= 5, "recycled at 200 jobs"
-    assert descriptors() <= before
-    assert mine(client) == []

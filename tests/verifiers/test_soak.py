@@ -1,0 +1,23 @@
+"""A twentieth of the long run: what grows is bounded, and nothing is left."""
+
+from __future__ import annotations
+
+import pytest
+
+from perf.soak import ABNORMAL_EVERY, soak
+
+pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("docker_engine")]
+
+
+@pytest.mark.parametrize("recycled", [True, False])
+def test_many_candidates(recycled: bool) -> None:
+    done = soak(1000, recycled=recycled)
+    assert done.wrong == 0
+    assert done.left == {"descriptors": 0, "containers": 0, "volumes": 0, "processes": 0}
+    if recycled:
+        assert done.containers >= 1000 // ABNORMAL_EVERY, "replaced after each abnormal end"
+    else:
+        assert done.containers == 1
+    assert done.late.descriptors <= done.early.descriptors
+    assert done.late.host - done.early.host < 4 * 2**20
+    assert done.late.container - done.early.container < 2 * 2**20
