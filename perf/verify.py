@@ -6,8 +6,8 @@ of a pool is not timed; what it does later (replacing containers) is. CPU is eve
 supervisors, the engine with its helpers; for EvalPlus its whole process tree. The column `machine` is the busy time of all
 processors, which misses nothing but counts whatever else runs.
 
-EvalPlus stops at a candidate's first wrong result, because it holds the expected ones in the same process. Ratios are to its check in
-one fork, in a process that holds what its command holds; `small` is the same in a process without all that.
+EvalPlus stops at a candidate's first wrong result, because it holds the expected ones in the same process. Ratios are to its check
+in one fork, in a process that holds what its command holds; `small` is the same in a process without all that.
 """
 
 from __future__ import annotations
