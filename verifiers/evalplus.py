@@ -34,6 +34,8 @@ _MOST_SECONDS: Final = 60.0
 _SPARE_SECONDS: Final = 1.0
 _STOPPED_AT: Final = 2.0
 """Share of its limit at which an input is stopped."""
+_LONGEST_NONE: Final = 100
+"""Bytes of a result that may still be None, or a bool. Longer ones are not read where any value is right."""
 _SECONDS: Final = re.compile(r"[0-9]{1,9}\.[0-9]{6}")
 _RESULTS: Final = frozenset({Line.OUTPUT, Line.EXCEPTION, Line.UNENCODABLE, Line.TOO_LARGE, Line.EXIT})
 _BEFORE_CALLS: Final = frozenset({Line.IMPORT, Line.SYNTAX, Line.MISSING})
@@ -316,14 +318,13 @@ class _Comparison:
     def wrong(self, number: int, letter: str, body: str) -> Judgement | None:
         """What a result says against the candidate."""
         place = self._part.at(number)
-        if letter == Line.OUTPUT:
+        if letter == Line.OUTPUT and not (self._task.oracle in VALUELESS and len(body) > _LONGEST_NONE):
             return self._difference(number, place, body)
         wrong = failure(letter, body, place)
-        valued = letter in _UNSENT and self._task.oracle in VALUELESS and wrong is not None
-        if valued and wrong is not None and wrong.reason in (Reason.UNENCODABLE, Reason.OUTPUT_LIMIT):
-            # It was a value, and so not None.
+        if self._task.oracle in VALUELESS and (wrong is None or wrong.reason in (Reason.UNENCODABLE, Reason.OUTPUT_LIMIT)):
+            # It was a value, and so not None; what value is not asked.
             right = self._task.oracle != NOT_NONE or self._part.expected[number] == "true"
-            return None if right else Judgement(Reason.MISMATCH, f"{place}expected None, found a value that cannot be sent")
+            return None if right else Judgement(Reason.MISMATCH, f"{place}expected None, found a value")
         return wrong
 
     def _difference(self, number: int, place: str, body: str) -> Judgement | None:
