@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from verifiers.jobs import Job, Run
-from verifiers.sandbox.base import Conversation, SandboxError
+from verifiers.sandbox.base import Conversation, Enough, SandboxError
 
 _SUPERVISOR = Path(__file__).resolve().parents[1] / "supervisor" / "supervisor.py"
 _START_SECONDS = 30.0
@@ -86,9 +86,9 @@ class ProcessSandbox:
             self.close()
             raise
 
-    def run(self, job: Job) -> Run:
+    def run(self, job: Job, enough: Enough | None = None) -> Run:
         """Run one job."""
-        return self._conversation.run(replace(job, limits=replace(job.limits, memory_bytes=self._memory)))
+        return self._conversation.run(replace(job, limits=replace(job.limits, memory_bytes=self._memory)), enough)
 
     def abort(self) -> None:
         """End the supervisor, which ends its candidate first."""
