@@ -41,7 +41,7 @@ from verifiers.verify import Verifier, resolve_executor
 
 CAP = 120
 LIGHT_SECONDS = 0.02
-FRESH = 16
+FRESH = 8
 PEER = "EvalPlus, one fork"
 LEAST_RATE, MOST_CPU = 1.0, 0.5
 PARTS = ("client", "sandbox", "engine")
@@ -275,6 +275,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     warnings.simplefilter("ignore", UserWarning)  # the process executor says that it is no sandbox, which is known here
     verifiers.verify.ContainerSandbox = Metered  # type: ignore[misc]
     everything = learn(options.tasks)

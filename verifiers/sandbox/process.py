@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import platform
 import selectors
@@ -21,7 +22,9 @@ from verifiers.sandbox.base import Conversation, Enough, SandboxError
 
 _SUPERVISOR = Path(__file__).resolve().parents[1] / "supervisor" / "supervisor.py"
 _START_SECONDS = 30.0
-_FIRST_UID = 60_000
+# Sandboxes that run at once use different ids, so that no candidate can end another's process.
+_FIRST_UIDS = itertools.cycle(range(100_000, 200_000, 1_000))
+_SKIP = os.getpid() % 100
 ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "PYTHONUTF8": "1",
@@ -54,17 +57,17 @@ def interpreter_digest() -> str:
 
 
 class ProcessSandbox:
-    """A supervisor as a child process. Candidates get a user of their own where this process is root and others can read Python."""
+    """A supervisor as a child process. Candidates get a user of their own where this process is root (Linux)."""
 
     def __init__(self, memory_mb: int, packages: Path | None = None) -> None:
         self.name = ""
         self._memory = memory_mb * 2**20
         self._scratch = Path(tempfile.mkdtemp(prefix="evalnoise-"))
-        imported = [Path(os.__file__), *([packages] if packages else [])]
-        own_users = os.geteuid() == 0 and all(map(_readable_by_all, imported))
+        own_users = os.geteuid() == 0 and sys.platform == "linux"
         self._scratch.chmod(0o1777 if own_users else 0o700)
+        first_uid = next(_FIRST_UIDS) if own_users else 0
         # -S keeps this environment's packages from candidates: they see the standard library, as in the image.
-        command = [sys.executable, "-S", str(_SUPERVISOR), "process", str(self._scratch), str(_FIRST_UID if own_users else 0)]
+        command = [sys.executable, "-S", str(_SUPERVISOR), "process", str(self._scratch), str(first_uid)]
         command += [str(packages)] if packages else []
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and file
@@ -106,11 +109,6 @@ class ProcessSandbox:
 
     def _remove_scratch(self) -> None:
         shutil.rmtree(self._scratch, ignore_errors=True)
-
-
-def _readable_by_all(path: Path) -> bool:
-    """Whether a user without rights can read the file: a Python in root's home cannot be imported from."""
-    return all(folder.stat().st_mode & 0o001 for folder in path.parents) and bool(path.stat().st_mode & 0o004)
 
 
 class _Pipes:
@@ -155,3 +153,7 @@ class _Pipes:
             selector.register(descriptor, event)
             if not selector.select(max(0.0, deadline - time.monotonic())):
                 raise SandboxError("the supervisor did not answer in time")
+
+
+for _ in range(_SKIP):
+    next(_FIRST_UIDS)

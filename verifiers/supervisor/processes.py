@@ -9,14 +9,20 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import struct
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+_PR_SET_KEEPCAPS = 8
 _PR_SET_CHILD_SUBREAPER = 36
+_CAPABILITY_VERSION = 0x20080522
+_READ_ANYTHING = 1 << 2
+"""CAP_DAC_READ_SEARCH: reading files and searching folders of any user."""
 _TICK = os.sysconf("SC_CLK_TCK")
 _MEMORY_SLACK = 16 * 2**20
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
@@ -68,6 +74,13 @@ class Home(ABC):
         del output
         return []
 
+    def become(self, uid: int) -> None:
+        """Take the user id, for good; 0: keep this one."""
+        if uid:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+
     @abstractmethod
     def kill_all(self, tally: Tally) -> None:
         """Kill every process but the supervisor, and reap them all."""
@@ -77,6 +90,9 @@ class Container(Home):
     """PID 1 of a container."""
 
     def __init__(self) -> None:
+        if os.getpid() != 1:
+            # Elsewhere `kill_all` would kill every process of the machine.
+            raise RuntimeError("a container's supervisor must be its first process")
         # Version 2 shows the whole machine's clock where the engine was told to share its name space: then there is no cgroup.
         second = ["/sys/fs/cgroup/cpu.stat"] if Path("/sys/fs/cgroup/cgroup.events").exists() else []
         self._usage = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage", *second)
@@ -149,11 +165,29 @@ class Container(Home):
 class Host(Home):
     """A process among others on this machine."""
 
-    def __init__(self) -> None:
+    def __init__(self, folders: Sequence[str]) -> None:
+        """Prepare.
+
+        Args:
+            folders: Besides the standard library, what candidates must be able to read.
+        """
+        self._libc: Any = None
+        self._must_read = not all(_is_readable_by_all(Path(name)) for name in (os.__file__, *folders))
         if sys.platform == "linux":
             import ctypes  # noqa: PLC0415 - a container's supervisor has no use for it
 
-            ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            self._libc = ctypes.CDLL(None, use_errno=True)
+            self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def become(self, uid: int) -> None:
+        """A Python in root's home is one that other users cannot import from, so root's right to read is kept: it alone."""
+        if uid and self._must_read:
+            self._libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
+        super().become(uid)
+        if uid and self._must_read:
+            rights = struct.pack("=6I", _READ_ANYTHING, _READ_ANYTHING, 0, 0, 0, 0)
+            if self._libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION, 0), rights) != 0:
+                raise PermissionError("the right to read could not be kept")
 
     def kill_all(self, tally: Tally) -> None:
         """The candidate's process group, then whatever descends from this process, until nothing does."""
@@ -168,6 +202,11 @@ class Host(Home):
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, signal.SIGKILL)
                 time.sleep(0.001)
+
+
+def _is_readable_by_all(path: Path) -> bool:
+    """Whether a user without rights can read the file or folder."""
+    return all(folder.stat().st_mode & 0o001 for folder in path.parents) and bool(path.stat().st_mode & 0o004)
 
 
 def _open(*candidates: str) -> int | None:

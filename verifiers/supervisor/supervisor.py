@@ -134,7 +134,7 @@ class Supervisor:
             wall = time.monotonic() - started
             cpu = self._home.total(tally)
         os.close(told)
-        clean = wipe(self._folders, lambda: _become_user(uid), self._empty)
+        clean = wipe(self._folders, lambda: self._home.become(uid), self._empty)
         file = os.fstat(output)
         written = file.st_size
         if ended == "exited" and written > limits.total:
@@ -207,8 +207,8 @@ class Supervisor:
             output, tell = _only_descriptors(output, tell)
             os.setsid()
             _be_killed_first()
-            _limit(limits, own_user=bool(uid))
-            _become_user(uid)
+            _limit(limits, own_user=bool(uid) and isinstance(self._home, Host))
+            self._home.become(uid)
             os.mkdir(self._private, 0o700)
             os.chdir(self._private)
             os.write(tell, _STARTED)
@@ -304,6 +304,7 @@ def _limit(limits: Header, *, own_user: bool) -> None:
         "RLIMIT_MSGQUEUE": (0, 0),
     }
     if own_user:
+        # Counted per user of the whole machine, so not in containers, which have a limit of their own and may share ids.
         pairs["RLIMIT_NPROC"] = (_PROCESSES, _PROCESSES)
     if limits.memory:
         pairs["RLIMIT_DATA"] = (limits.memory, limits.memory)
@@ -315,13 +316,6 @@ def _limit(limits: Header, *, own_user: bool) -> None:
         if ceiling == resource.RLIM_INFINITY:
             ceiling = hard
         resource.setrlimit(kind, (min(soft, ceiling), min(hard, ceiling)))
-
-
-def _become_user(uid: int) -> None:
-    if uid:
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
 
 
 def _rehearse() -> None:
@@ -348,7 +342,7 @@ def serve(arguments: list[str]) -> Callable[[], None] | None:
     for name in _PRELOADED.split():
         __import__(name)
     site.setquit()  # a plain process runs without site, whose `exit` candidates may expect
-    supervisor = Supervisor(Container() if home == "container" else Host(), scratch, int(first_uid))
+    supervisor = Supervisor(Container() if home == "container" else Host(packages), scratch, int(first_uid))
     os.environ["HOME"] = str(Path(scratch, JOB_DIRECTORY))
     _rehearse()
     gc.collect()
