@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 
 from evalnoise.report.numbers import STAR, for_new_tasks, interval, missing_reasons, number, runs
-from evalnoise.report.summary import Summary, main_sentences, true_w, verification_sentences
+from evalnoise.report.summary import Summary, left_out_sentences, main_sentences, true_w, verification_sentences
 
 _HEADER = (
     "stack", "condition", "tasks", "replicates", "unmeasured", "score", "run SD", "w", "population", "benchmark", "variable",
@@ -19,7 +19,8 @@ def as_markdown(summary: Summary) -> str:
     parts = [f"# Noise study {_safe(summary.study)}", f"Protocol `{summary.protocol}`", "## Noise floor", _noise_floor(summary)]
     missing = missing_reasons(summary.noise_floor, lambda row: f"{row['stack']} {row['condition']}")
     starred = [STAR] if any(for_new_tasks(row).endswith("*") for row in summary.noise_floor) else []
-    parts += [_bullets([*starred, *missing])] if starred or missing else []
+    notes = [*left_out_sentences(summary), *starred, *missing]
+    parts += [_bullets(notes)] if notes else []
     verified = verification_sentences(summary, lambda row: f"{row['stack']} {row['condition']}")
     parts += ["## Verification", _bullets(verified)] if verified else []
     parts += ["## Contrasts", _bullets(main_sentences(summary))]

@@ -35,6 +35,8 @@ class Summary:
     """Conditions of kind `reverify`."""
     flips: Sequence[Row] = ()
     """Rows of `verifier_noise` for their candidates that both passed and failed."""
+    left_out: Sequence[Row] = ()
+    """`stack`, `lost` and `tasks` of each stack whose preflight left tasks out."""
 
 
 _QUERIES = {
@@ -44,6 +46,10 @@ _QUERIES = {
     "judges": "select * from estimates where study = $study and protocol = $protocol and estimate like 'verdict_%' order by all",
     "budgets": "select * from budgets where study = $study and protocol = $protocol order by all",
     "checks": "select * from checks where study = $study and protocol = $protocol order by blocks desc, severity, sentence",
+    "left_out": (
+        "select stack, count(*) filter (outcome <> 'pass') as lost, count(*) as tasks from preflight"
+        " where study = $study and protocol = $protocol group by stack having lost > 0 order by stack"
+    ),
 }
 
 
@@ -111,6 +117,19 @@ def judge_rows(summary: Summary) -> list[dict[str, Any]]:
 def main_sentences(summary: Summary) -> list[str]:
     """One sentence per contrast, of the score and of w. The view `contrasts` has all methods."""
     return [str(row["sentence"]) for row in summary.contrasts if row["headline"]]
+
+
+def left_out_sentences(summary: Summary) -> list[str]:
+    """How many of the benchmark's tasks no condition measures, by stack; one sentence where all stacks lost as many."""
+    stacks = {row["stack"] for row in summary.noise_floor}
+    counts: dict[tuple[int, int], list[str]] = {}
+    for row in summary.left_out:
+        counts.setdefault((row["lost"], row["tasks"]), []).append(row["stack"])
+    return [
+        f"{'' if stacks <= set(names) else ', '.join(names) + ': '}{lost} of {counted(tasks, 'task')}"
+        f" {'is' if lost == 1 else 'are'} not measured: preflight, see the checks."
+        for (lost, tasks), names in counts.items()
+    ]
 
 
 def verification_sentences(summary: Summary, name: Callable[[Row], str]) -> list[str]:

@@ -192,5 +192,19 @@ def test_tasks_near_a_limit_are_told_in_one_line(shown):
     assert "Verification" not in as_markdown(summary(floor("live"))) + "".join(shown(summary(floor("live"))))
 
 
+def test_tasks_that_preflight_left_out_are_told_under_the_scores(shown):
+    lost = {"stack": "oracle", "lost": 2, "tasks": 4}
+    told = "2 of 4 tasks are not measured: preflight, see the checks."
+    found = dataclasses.replace(summary(floor("live")), left_out=[lost])
+    lines = shown(found)
+    assert f"  {told}" in lines[: lines.index("How sure w is, and runs per arm that resolve a difference of scores")]
+    assert f"- {told}\n" in as_markdown(found)
+    assert "not measured" not in "".join(shown(summary(floor("live")))) + as_markdown(summary(floor("live")))
+    several = dataclasses.replace(summary(floor("live"), floor("live", "b")), left_out=[lost | {"lost": 1}])
+    assert "  oracle: 1 of 4 tasks is not measured: preflight, see the checks." in shown(several)
+    both = dataclasses.replace(several, left_out=[lost, lost | {"stack": "b"}])
+    assert f"  {told}" in shown(both)
+
+
 def test_counted():
     assert [counted(1, "task"), counted(2, "task"), counted(0, "reply", "replies")] == ["1 task", "2 tasks", "0 replies"]

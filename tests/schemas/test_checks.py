@@ -85,6 +85,21 @@ def test_preflight_failed(tables) -> None:
     assert found(tables, "preflight_failed") == [("a", "", "warning", False, 1.0)]
 
 
+@pytest.mark.parametrize(
+    ("lost", "tasks", "blocks"),
+    # The last three are CRUXEval, MBPP+ and half a benchmark.
+    [(0, 10, False), (1, 10, False), (1, 9, True), (11, 100, True), (0, 800, False), (3, 378, False), (2, 4, True)],
+)
+def test_preflight_lost(tables, lost: int, tasks: int, blocks: bool) -> None:
+    for number in range(tasks):
+        passed = number >= lost
+        outcome = "pass" if passed else "unmeasured"
+        put(tables, "preflight", task_id=f"t{number}", position=number, outcome=outcome, reason="pass" if passed else "mismatch")
+    assert found(tables, "preflight_lost") == ([("a", "", "error", True, float(lost))] if blocks else [])
+    if blocks:
+        assert f"{lost} of {tasks} tasks" in sentence(tables, "preflight_lost")
+
+
 @pytest.mark.parametrize(("cut", "blocks"), [(0, None), (2, False), (3, True)])
 def test_truncated(tables, cut: int, blocks: bool | None) -> None:
     for number in range(10):

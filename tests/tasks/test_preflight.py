@@ -6,6 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from evalnoise.report.summary import left_out_sentences, read_summary, refuse_blocked
+from schemas.errors import BlockedError
 from schemas.study import Study
 from schemas.values import MAX_BYTES
 from tests.support import stages
@@ -53,6 +57,16 @@ def test_a_task_that_no_wrong_value_fails_is_told_and_one_that_nothing_fails_is_
     assert checks(store, "every_value_passes") == [("info", False, 1.0, sentence)]
     (left_out,) = checks(store, "preflight_failed")
     assert (left_out[0], "accepts-anything" in left_out[3], "void" in left_out[3]) == ("warning", True, True)
+    # One task of three is more than a tenth: what is left is another benchmark.
+    sentence = (
+        "Stack a: 1 of 3 tasks is not measured, more than a tenth: numbers over the others must not be used as the benchmark's."
+    )
+    assert checks(store, "preflight_lost") == [("error", True, 1.0, sentence)]
+    ((study, protocol),) = stages.rows(store, "select distinct study, protocol from tasks")
+    found_summary = read_summary(store, study, protocol)
+    assert left_out_sentences(found_summary) == ["1 of 3 tasks is not measured: preflight, see the checks."]
+    with pytest.raises(BlockedError, match="1 of 3 tasks"):
+        refuse_blocked(found_summary)
     assert stages.rows(store, "select outcome, reason from outcomes where task_id = 'void'") == [
         ("unmeasured", "reference-unusable")
     ]

@@ -1,6 +1,7 @@
 -- check: preflight_failed
 -- grain: stack x reason
--- Tasks whose canonical solution cannot serve as the reference, and that are therefore not measured.
+-- Tasks whose canonical solution cannot serve as the reference, and that are therefore measured under no condition: a few are a
+-- warning; preflight_lost blocks over a tenth of them.
 -- columns: stack, condition, severity, blocks, sentence, value
 SELECT
     stack,
