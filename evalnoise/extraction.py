@@ -19,7 +19,11 @@ _THINK_END = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
 _THINK_END_ALONE = re.compile(r"^[ \t]*</(?:think|thinking)>|</(?:think|thinking)>[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _OPENING = re.compile(r"(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 _PYTHON = frozenset({"", "py", "python", "python3"})
-_ANSWER = re.compile(r"[ \t>#]*(?P<bold>\*\*)?(?:final )?answer(?:\*\*)?[ \t]*:[ \t]*(?P<closed>\*\*)?(?P<rest>.*)", re.IGNORECASE)
+_ANSWER = re.compile(
+    r"[ \t>#]*(?P<mark>\*{1,3}|_{1,3})?(?:final )?answer(?P<closed>\*{1,3}|_{1,3})?[ \t]*:[ \t]*(?P<rest>.*)", re.IGNORECASE
+)
+_MOST_STARS = 3
+"""Bold and italic type at once."""
 _BRACES = re.compile(r"\\boxed\s*\{|\\[{}]|[{}]")
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*")
 _LIST_INDENT = 3
@@ -78,7 +82,7 @@ def _answer(text: str) -> Extraction:
     for place in reversed(range(len(lines))):
         match = _ANSWER.fullmatch(lines[place])
         # The answer stands behind the word, or on the line after it.
-        found = match and (_unbold(match) or next(iter(lines[place + 1 :]), ""))
+        found = match and _without_marks(_behind(match) or next(iter(lines[place + 1 :]), ""))
         if found:
             return Extraction(found, "answer-line")
     boxed = _last_boxed(answer)
@@ -89,10 +93,28 @@ def _answer(text: str) -> Extraction:
     return Extraction(lines[-1], "whole" if len(answer.strip().split("\n")) == 1 else "last-line")
 
 
-def _unbold(match: re.Match[str]) -> str:
-    """What stands behind `Answer:`; without the mark that ends bold type, if it began before the word."""
-    rest = match["rest"].strip()
-    return rest.removesuffix("**").rstrip() if match["bold"] and not match["closed"] else rest
+def _behind(match: re.Match[str]) -> str:
+    """What stands behind `Answer:`; without the mark that ends bold or italic type, if it began before the word."""
+    rest, mark = match["rest"].strip(), match["mark"]
+    if not mark or match["closed"]:
+        return rest
+    begins = len(rest) - len(rest.lstrip(mark[0]))
+    body = rest.removesuffix(".")
+    ends = len(body) - len(body.rstrip(mark[0]))
+    # A mark before a space ends what is before it. Else what the answer's own marks leave over belongs to the word.
+    if begins >= len(mark) and (not rest[begins:].strip() or rest[begins].isspace() or begins - ends >= len(mark)):
+        return rest[len(mark) :].lstrip()
+    if ends - begins >= len(mark):
+        return f"{body[: -len(mark)].rstrip()}{rest[len(body) :]}"
+    return rest
+
+
+def _without_marks(answer: str) -> str:
+    """An answer without the asterisks of bold or italic type around the whole of it, where they are a pair."""
+    stars = len(answer) - len(answer.lstrip("*"))
+    inside = answer[stars : len(answer) - stars]
+    balanced = 0 < stars <= _MOST_STARS and answer.rstrip("*") == answer[:-stars] and "*" * stars not in inside
+    return inside.strip() if balanced and inside.strip() else answer
 
 
 def _last_boxed(text: str) -> str:
