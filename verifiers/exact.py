@@ -39,9 +39,12 @@ _PLAIN = str.maketrans(
         "\N{FRACTION SLASH}": "/",
     }
 )
-_PAIRS = (('"', '"'), ("'", "'"), ("**", "**"), ("\\(", "\\)"), ("\\[", "\\]"))
+_PAIRS = (('"', '"'), ("'", "'"), ("**", "**"), ("*", "*"), ("\\(", "\\)"), ("\\[", "\\]"))
 _COMMAND = re.compile(r"\\(?:boxed|text)\s*\{")
-_FRACTION = re.compile(r"(?P<sign>[+-]?)\s*\\[dt]?frac\s*\{(?P<above>[^{}]*)\}\s*\{(?P<below>[^{}]*)\}")
+# Without braces LaTeX takes one character.
+_FRACTION = re.compile(
+    r"(?P<sign>[+-]?)\s*\\[dt]?frac\s*(?:\{(?P<above>[^{}]*)\}|(?P<over>[0-9]))\s*(?:\{(?P<below>[^{}]*)\}|(?P<under>[0-9]))"
+)
 _NUMBER = re.compile(
     r"(?P<sign>[+-]?)"
     r"(?P<whole>[0-9]{1,3}(?P<mark>[, _])[0-9]{3}(?:(?P=mark)[0-9]{3})*|[0-9]*)"
@@ -132,7 +135,8 @@ def number(text: str) -> Fraction | None:
     )
     command = _FRACTION.fullmatch(plain)
     if command is not None:
-        plain = f"{command['sign']}{command['above'].strip()}/{command['below'].strip()}"
+        above, below = command["over"] or command["above"], command["under"] or command["below"]
+        plain = f"{command['sign']}{above.strip()}/{below.strip()}"
     above, slash, below = plain.partition("/")
     if not slash:
         return _decimal(plain)
@@ -165,7 +169,7 @@ def _stripped(text: str) -> str:
     text = unicodedata.normalize("NFKC", _apart(text)).translate(_PLAIN)
     for _ in range(_LAYERS):
         before = text
-        text = " ".join(text.split()).strip("`$ ").removesuffix(".").rstrip()
+        text = " ".join(text.split()).removeprefix("\\$").removesuffix("\\$").strip("`$ ").removesuffix(".").rstrip()
         for opening, closing in _PAIRS:
             inside = text.removeprefix(opening).removesuffix(closing)
             if len(text) - len(inside) == len(opening) + len(closing) and opening not in inside and closing not in inside:
