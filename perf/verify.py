@@ -21,7 +21,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -88,7 +88,10 @@ class Metered(ContainerSandbox):
     def spent(self) -> dict[str, float]:
         usage = self._client.api.stats(self._id, stream=False, one_shot=True)["cpu_stats"]["cpu_usage"]["total_usage"]
         supervisor = self._client.api.inspect_container(self._id)["State"]["Pid"]
-        return {"sandbox": usage / 1e9, "engine": _tree([psutil.Process(supervisor).parent()] if supervisor else [])}
+        engine = 0.0
+        with suppress(psutil.NoSuchProcess):  # one that has just ended
+            engine = _tree([psutil.Process(supervisor).parent()]) if supervisor else 0.0
+        return {"sandbox": usage / 1e9, "engine": engine}
 
 
 def _named(*names: str) -> Iterator[psutil.Process]:
@@ -226,7 +229,7 @@ def learn(tasks: int | None) -> list[Candidate]:
         programs = [(task, reference, text) for task, reference in usable for text in (task.reference, reference.mutant) if text]
         checks = [verifier.check(*program) for program in programs]
         found = [Candidate(*program, check.result().cpu_seconds) for program, check in zip(programs, checks, strict=True)]
-    print(f"{len(usable)} of {len(known)} tasks, whose first {CAP} inputs all give an output under 64 KiB: {len(found)} candidates")
+    print(f"{len(usable)} of {len(known)} tasks, whose first {CAP} inputs all count: {len(found)} candidates")
     random.Random(0).shuffle(found)  # noqa: S311 - no secret
     return found
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from schemas.values import MAX_BYTES, MAX_DEPTH, TooLargeError, UnencodableError, decode, encode
+from schemas.values import MAX_BYTES, MAX_DEPTH, TooLargeError, UnencodableError, decode, encode, seems_still
 from verifiers.compare import equal, same, show
 
 scalars = (
@@ -194,3 +194,17 @@ def test_examples_of_the_encoding() -> None:
     assert encode({"k": {1}}) == '{"d":[["k",{"s":[1]}]]}'
     assert encode([Decimal("1.10"), Fraction(1, 3), 1j, b"\x00"]) == '[{"D":"1.10"},{"q":[1,3]},{"c":[0.0,1.0]},{"b":"00"}]'
     assert math.isnan(decode('{"f":"nan"}'))  # type: ignore[arg-type]
+
+
+@given(values)
+def test_what_was_not_touched_seems_still(value: object) -> None:
+    text = encode(value)
+    assert seems_still(value, text) is ("{" not in text)
+    assert not seems_still([value], text)
+
+
+def test_what_was_changed_does_not_seem_still() -> None:
+    loop: list[object] = [1]
+    loop.append(loop)
+    for before, after in (([1], [True]), ([1], [1.0]), ([0.0], [-0.0]), ([1], [1, object()]), ([1], loop), ([1.5], [float("nan")])):
+        assert not seems_still(after, encode(before))

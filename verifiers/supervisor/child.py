@@ -16,7 +16,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from schemas.values import TooLargeError, UnencodableError, decode, encode
+from schemas.values import TooLargeError, UnencodableError, decode, encode, seems_still
 from verifiers.supervisor.answers import CONSTRUCTORS, compile_answer
 from verifiers.supervisor.trial import Trial
 
@@ -56,6 +56,8 @@ class _Report:
 
     def arguments(self, arguments: object, before: str, *, send: bool) -> None:
         """Whether the call changed its arguments, and to what."""
+        if not send and seems_still(arguments, before):
+            return
         try:
             after = encode(arguments, max_bytes=max(2 * len(before), self._cap))
         except (TooLargeError, UnencodableError, RecursionError):
@@ -167,7 +169,8 @@ def _call(entry_point: Callable[..., Any], text: str, limit: float, job: Mapping
         goes_on = not (job["stop"] or isinstance(error, SystemExit))
     else:
         goes_on = report.output([value, arguments] if job["arguments"] == "output" else value) or job["skip"]
-    if goes_on and job["arguments"] in {"look", "send"}:
+    # Plain values cannot be changed: what can is written with a bracket or brace of its own.
+    if goes_on and job["arguments"] in {"look", "send"} and ("{" in text or text.count("[") > 1):
         report.arguments(given, text, send=job["arguments"] == "send")
     return bool(goes_on)
 
