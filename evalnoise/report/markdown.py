@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from evalnoise.report.numbers import STAR, for_new_tasks, interval, missing_reasons, number, runs
+from evalnoise.report.numbers import ABOVE, STAR, above, for_new_tasks, interval, marked_w, missing_reasons, number, runs
 from evalnoise.report.summary import Summary, left_out_sentences, main_sentences, true_w, verification_sentences
 
 _HEADER = (
@@ -19,7 +19,12 @@ def as_markdown(summary: Summary) -> str:
     parts = [f"# Noise study {_safe(summary.study)}", f"Protocol `{summary.protocol}`", "## Noise floor", _noise_floor(summary)]
     missing = missing_reasons(summary.noise_floor, lambda row: f"{row['stack']} {row['condition']}")
     starred = [STAR] if any(for_new_tasks(row).endswith("*") for row in summary.noise_floor) else []
-    notes = [*left_out_sentences(summary), *starred, *missing]
+    notes = [
+        *left_out_sentences(summary),
+        *starred,
+        *([ABOVE] if any(above(row["w"]) for row in summary.noise_floor) else []),
+        *missing,
+    ]
     parts += [_bullets(notes)] if notes else []
     verified = verification_sentences(summary, lambda row: f"{row['stack']} {row['condition']}")
     parts += ["## Verification", _bullets(verified)] if verified else []
@@ -36,7 +41,7 @@ def _noise_floor(summary: Summary) -> str:
         truth = true_w(summary, row)
         cells = (
             row["stack"], row["condition"], row["n_tasks"], row["n_replicates"], row["n_unmeasured"], number(row["score"]),
-            number(row["score_run_sd"]), number(row["w"], 5), for_new_tasks(row),
+            number(row["score_run_sd"]), marked_w(row["w"]), for_new_tasks(row),
             interval(row["w_bench_lo"], row["w_bench_hi"], 5), row["variable_tasks"], runs(row),
             "" if truth is None else number(truth, 5),
         )  # fmt: skip

@@ -8,6 +8,9 @@ from typing import Any
 UNDEFINED = "undefined"
 GAFFKE_BELOW = 20
 """With fewer variable tasks the percentile interval of w covers less often than it says."""
+MAX_W = 0.25
+"""The largest w that can be true: p (1-p) at p = 1/2."""
+ABOVE = "! w is above 1/4, which no true w is: too few replicates. Its interval for new runs ends at 1/4, so it leaves w out."
 STAR = f"* Gaffke's interval, because fewer than {GAFFKE_BELOW} tasks varied; the percentile interval is in w_lo and w_hi."
 
 
@@ -21,19 +24,32 @@ def number(value: float | None, digits: int = 4) -> str:
     return UNDEFINED if value is None else f"{value:.{digits}f}"
 
 
+def marked_w(w: float | None, digits: int = 5) -> str:
+    """An estimate of w, with a mark where it is larger than a true w can be."""
+    return number(w, digits) + ("!" if above(w) else "")
+
+
+def above(w: float | None) -> bool:
+    """Whether an estimate of w is larger than any true w."""
+    return w is not None and w > MAX_W
+
+
 def interval(low: float | None, high: float | None, digits: int = 4) -> str:
     """An interval in brackets, or nothing where there is none."""
     return "" if low is None or high is None else f"[{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def runs(row: Mapping[str, Any]) -> str:
-    """The rerun budget of a row of `noise_floor`, with its interval; where nothing varied only that it is one at least."""
+    """The rerun budget of a row of `noise_floor`, with its interval if that has a width; where nothing varied that it is one at least."""
     value, low, high = row["runs"], row["runs_lo"], row["runs_hi"]
     if value is None:
         return UNDEFINED
     if row["variable_tasks"] == 0:
         return f">= {value}"
-    return str(value) if low is None or high is None else f"{value} [{low}, {high}]"
+    # Tasks of one variance give an interval of width zero, which says nothing.
+    if low is None or high is None or row["w_lo"] == row["w_hi"]:
+        return str(value)
+    return f"{value} [{low}, {high}]"
 
 
 def for_new_tasks(row: Mapping[str, Any], digits: int = 5) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evalnoise.report.numbers import counted
+from evalnoise.report.numbers import above, counted
 from evalnoise.store.catalog import connect
 from evalnoise.store.store import Store
 from schemas.errors import BlockedError
@@ -146,6 +146,7 @@ def _verifier_noise(summary: Summary, row: Row, name: str) -> str:
     said = f"verifier noise, {name}: {flipped} in {row['n_replicates']} verifications (w {row['w']:.3g}"
     if row["w_bench_lo"] is not None and row["w_bench_hi"] is not None:
         said += f" [{row['w_bench_lo']:.3g}, {row['w_bench_hi']:.3g}]"
+    said += ", above 1/4, which no true w is: too few replicates" if above(row["w"]) else ""
     shown = [f"{flip['task_id']} ({flip['reasons']})" for flip in flips[:_FLIPS_SHOWN]]
     if len(flips) > _FLIPS_SHOWN:
         shown.append(f"{len(flips) - _FLIPS_SHOWN} more (view verifier_noise)")

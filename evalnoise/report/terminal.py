@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evalnoise.report.numbers import STAR, for_new_tasks, interval, missing_reasons, number, runs
+from evalnoise.report.numbers import ABOVE, STAR, above, for_new_tasks, interval, marked_w, missing_reasons, number, runs
 from evalnoise.report.summary import Row, Summary, judge_rows, left_out_sentences, main_sentences, true_w, verification_sentences
 
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
@@ -35,6 +35,8 @@ def print_summary(summary: Summary, store: Path, *, command: str = "evalnoise") 
     _print_table(console, _intervals(summary))
     if any(for_new_tasks(row).endswith("*") for row in summary.noise_floor):
         _list(console, "", [(STAR, "dim")])
+    if any(above(row["w"]) for row in summary.noise_floor):
+        _list(console, "", [(ABOVE, "yellow")])
     _list(console, "", ((reason, "") for reason in missing_reasons(summary.noise_floor, lambda row: _name(summary, row))))
     if summary.judges:
         console.print("\nJudges of frozen candidates: do they repeat themselves, do they agree with execution?", style="bold")
@@ -97,7 +99,7 @@ def _scores(summary: Summary) -> Table:
     table = _table("tasks", "repl.", "unmea-\nsured", "score", "run SD", "w", *truth, "variable\ntasks")
     for row in summary.noise_floor:
         cells = [_name(summary, row), *(str(row[name]) for name in ("n_tasks", "n_replicates", "n_unmeasured"))]
-        cells += [number(row["score"]), number(row["score_run_sd"]), number(row["w"], 5)]
+        cells += [number(row["score"]), number(row["score_run_sd"]), marked_w(row["w"])]
         if known:
             cells.append(number(true_w(summary, row), 5))
         table.add_row(*map(Text, [*cells, number(row["variable_tasks"], 0)]))
@@ -109,7 +111,7 @@ def _intervals(summary: Summary) -> Table:
     for_delta = "runs" if delta is None else f"runs for\n{number(delta, 3)}"
     table = _table("w", "new tasks\n(population)", "new runs\n(benchmark)", for_delta)
     for row in summary.noise_floor:
-        cells = [_name(summary, row), number(row["w"], 5), for_new_tasks(row)]
+        cells = [_name(summary, row), marked_w(row["w"]), for_new_tasks(row)]
         cells += [interval(row["w_bench_lo"], row["w_bench_hi"], 5), runs(row)]
         table.add_row(*map(Text, cells))
     return table

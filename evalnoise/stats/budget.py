@@ -12,6 +12,8 @@ _ROUNDING = 1e-12
 """Relative room for rounding: a difference that is exactly resolvable by R runs must not ask for R + 1."""
 _FEW_RUNS = 10
 _FEW_VARIABLE = 10
+_MAX_VARIANCE = 0.25
+"""The largest p (1-p)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +144,7 @@ def _note(w: Estimate, variable_tasks: int | None) -> str:
     if w.value is None:
         return ""
     nothing = "nothing varied: one run is the formula's minimum, not a proof that one is enough" if w.value == 0 else ""
+    impossible = "w is above 1/4, which no true w is: the budget is higher than any can be" if w.value > _MAX_VARIANCE else ""
     small = w.value > 0 and (w.n_replicates < _FEW_RUNS or (variable_tasks is not None and variable_tasks < _FEW_VARIABLE))
     pilot = "small pilot (fewer than 10 runs or 10 variable tasks): the budget may well be too low" if small else ""
-    return joined(nothing, pilot)
+    return joined(nothing, impossible, pilot)

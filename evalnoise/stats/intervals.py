@@ -37,11 +37,18 @@ FEW_VARIABLE = 15
 GAFFKE_FIRST = 20
 """Under so many variable tasks Gaffke's interval is the one to quote."""
 PLUG_IN_RUNS, PLUG_IN_VARIABLE = 10, 20
+ABOVE_MAXIMUM = "w is above 1/4, which no true w is: too few replicates"
+SAME_VARIANCE = PROVES_NOTHING + "every task has the same variance"
 NOTHING_VARIED = PROVES_NOTHING + "no task varied, and an interval of width zero is what resampling makes of that"
 ONE_TASK = "one task says nothing about other tasks"
 TOO_FEW_RUNS = "too few runs to bound w"
 NOT_INDEPENDENT = "w is larger than independent runs would give: the runs of a task seem to avoid each other"
 GAFFKE_NOTE = "its validity is a conjecture (arXiv 1905.06208)"
+
+
+def above_note(w: float | None) -> str:
+    """What must be said of an estimate that no true w can have: s2 at R runs can be as large as 1/4 times R/(R-1)."""
+    return ABOVE_MAXIMUM if w is not None and w > MAX_VARIANCE else ""
 
 
 def twice_measured(passes: ArrayLike, runs: ArrayLike) -> tuple[Ints, Ints]:
@@ -102,7 +109,10 @@ def w_population(
         draws = joint_task_bootstrap(column[:, None], resamples=resamples, seed=seed)[:, 0] / divisor
     lo, hi = percentile_interval(draws, level=level)
     base = dataclasses.replace(base, seed=seed, resamples=len(np.asarray(draws)))
-    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=few_variable_note(found.variable_tasks))
+    variances = task_variances(k, n)
+    same = SAME_VARIANCE if found.variable_tasks and bool(np.all(variances == variances[0])) else ""
+    note = joined(same, above_note(found.w), few_variable_note(found.variable_tasks))
+    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=note)
 
 
 def w_gaffke(passes: ArrayLike, runs: ArrayLike, *, seed: int, resamples: int = RESAMPLES, level: float = 0.95) -> Estimate:
@@ -122,7 +132,7 @@ def w_gaffke(passes: ArrayLike, runs: ArrayLike, *, seed: int, resamples: int = 
     high = dirichlet_task_means(s2, largest_s2(int(n.min())), resamples=resamples, seed=seed)
     lo, hi = float(np.quantile(low, alpha / 2)), float(np.quantile(high, 1 - alpha / 2))
     base = dataclasses.replace(base, seed=seed, resamples=resamples)
-    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=GAFFKE_NOTE)
+    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=joined(above_note(found.w), GAFFKE_NOTE))
 
 
 def w_population_limit(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> Estimate:
@@ -156,7 +166,8 @@ def w_benchmark(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> E
     ends = _plug_in(found, k, n, z)
     method = Method.PLUG_IN if ends else Method.EQUAL_P
     ends = ends or _solve(found.w, n, z)
-    base = _base(found.w, "", n, method=method)
+    # The interval is held to what w can be, so an estimate above that is outside it.
+    base = dataclasses.replace(_base(found.w, "", n, method=method), note=above_note(found.w))
     if ends is None:
         return base.lacking(NOT_INDEPENDENT)
     return base.spanning(*ends, level=level, covers=Covers.BENCHMARK)

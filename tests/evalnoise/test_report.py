@@ -206,5 +206,21 @@ def test_tasks_that_preflight_left_out_are_told_under_the_scores(shown):
     assert f"  {told}" in shown(both)
 
 
+def test_a_w_that_cannot_be_true_is_marked(shown):
+    impossible = {"w": 1 / 3, "w_lo": 1 / 3, "w_hi": 1 / 3, "w_bench_lo": 0.11413, "w_bench_hi": 0.25, "runs": 6541}
+    impossible |= {"runs_lo": 6541, "runs_hi": 6541}
+    lines = [" ".join(line.split()) for line in shown(summary(floor("live", **impossible), floor("cold", w=0.25)))]
+    # A budget's interval of width zero is none.
+    assert "live 0.33333! [0.33333, 0.33333] [0.11413, 0.25000] 6541" in lines
+    assert "! w is above 1/4, which no true w is: too few replicates. Its interval for new runs ends at 1/4" in " ".join(lines)
+    assert not any("!" in line for line in lines if line.startswith("cold"))
+    page = as_markdown(summary(floor("live", **impossible)))
+    assert "0.33333\\! " in page
+    assert "- \\! w is above 1/4" in page
+    assert "above 1/4" not in "".join(shown(summary(floor("live")))) + as_markdown(summary(floor("live")))
+    told = "(w 0.333 [0.114, 0.25], above 1/4, which no true w is: too few replicates)"
+    assert verification([again(**impossible, variable_tasks=49)])[0].endswith(told)
+
+
 def test_counted():
     assert [counted(1, "task"), counted(2, "task"), counted(0, "reply", "replies")] == ["1 task", "2 tasks", "0 replies"]

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalnoise.stats import intervals
+from evalnoise.stats.budget import budget_for
 from evalnoise.stats.intervals import (
     score_benchmark,
     score_population,
@@ -219,3 +220,20 @@ def test_tasks_with_the_same_variance_and_unequal_runs():
     found = w_population([1, 1], [2, 2], seed=0, resamples=100)
     assert (found.lo, found.hi) == (0.5, 0.5)
     assert intervals.variance_column(np.array([1, 1]), np.array([2, 3]))[1] == 1.0
+
+
+def test_an_estimate_that_no_true_w_can_have_says_so():
+    """Two passes of four on each of three tasks: s2 is 1/3, though p (1-p) is at most 1/4."""
+    found = intervals.w_benchmark([2, 2, 2], [4, 4, 4])
+    assert found.value == pytest.approx(1 / 3)
+    assert found.hi == 0.25
+    assert found.note == intervals.ABOVE_MAXIMUM == "w is above 1/4, which no true w is: too few replicates"
+    assert intervals.w_gaffke([2, 2, 2], [4, 4, 4], seed=1, resamples=100).note.startswith(intervals.ABOVE_MAXIMUM)
+    paper = intervals.w_population([2, 2, 2], [4, 4, 4], seed=1, resamples=100)
+    assert paper.lo == paper.hi == pytest.approx(1 / 3)
+    assert paper.degenerate
+    assert intervals.ABOVE_MAXIMUM in paper.note
+    assert "the budget is higher than any can be" in budget_for(paper, n_tasks=3, delta=0.02).note
+    below = intervals.w_benchmark([2, 2, 0], [4, 4, 4])
+    assert (below.value < 0.25, below.note) == (True, "")
+    assert not intervals.w_population([2, 2, 0], [4, 4, 4], seed=1, resamples=100).degenerate
