@@ -82,7 +82,7 @@ class StoreError(EvalnoiseError):
 
 
 class ExecutorError(EvalnoiseError):
-    """No way to verify candidates: no engine, no image, or a refusal to run them without a sandbox."""
+    """No way to verify candidates: no engine, no image, a refusal to run them without a sandbox, or another's checker raises."""
 
     exit_code = ExitCode.EXECUTOR
 

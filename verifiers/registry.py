@@ -13,6 +13,7 @@ from schemas.errors import StudyError
 from schemas.records import TaskKind
 from schemas.verifier import VerifierSpec
 from verifiers.checkers import Checker
+from verifiers.foreign import guarded
 
 GROUP: Final = "evalnoise.checkers"
 _OWN: Final = "evalnoise"
@@ -69,7 +70,7 @@ def make_checker(name: str, options: dict[str, Any], place: str = "verifier") ->
     made_from = _load(name, place)
     validated = _validated(name, made_from, options, place)
     try:
-        return made_from(validated)  # type: ignore[call-arg]  # a protocol has no constructor
+        made: Checker = made_from(validated)  # type: ignore[call-arg]  # a protocol has no constructor
     except Exception as error:  # noqa: BLE001 - another distribution's class may raise anything
         raise StudyError(
             f"{place}.options",
@@ -77,6 +78,8 @@ def make_checker(name: str, options: dict[str, Any], place: str = "verifier") ->
             found=f"{type(error).__name__}: {error}"[:_FOUND],
             remedy="The checker's own documentation says what it takes.",
         ) from None
+    whence = _whence(name)
+    return made if whence == _OWN else guarded(made, name, whence)
 
 
 def _validated(name: str, made_from: type[Checker], options: dict[str, Any], place: str) -> BaseModel:
@@ -108,15 +111,22 @@ def runs_code(name: str, place: str = "verifier") -> bool:
 
 def identity(name: str, options: dict[str, Any], place: str = "verifier") -> dict[str, Any]:
     """What the protocol pins of a checker. Raises StudyError."""
-    made_from = _load(name, place)
-    point = registered()[name]
+    made_from, whence = _load(name, place), _whence(name)
     make_checker(name, options, place)
     return {
         "name": name,
         "version": made_from.version,
         "options": _validated(name, made_from, options, place).model_dump(mode="json"),
-        "distribution": "" if point.dist is None or _distribution(point) == _OWN else f"{point.dist.name} {point.dist.version}",
+        "distribution": "" if whence == _OWN else whence,
     }
+
+
+def _whence(name: str) -> str:
+    """The distribution that registers a checker, with its version; `evalnoise` for ours."""
+    point = registered()[name]
+    if point.dist is None or point.dist.name == _OWN:
+        return _distribution(point)
+    return f"{point.dist.name} {point.dist.version}"
 
 
 def _distribution(point: EntryPoint) -> str:

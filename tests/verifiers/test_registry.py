@@ -45,20 +45,6 @@ class Rule:
 """
 
 
-@pytest.fixture
-def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder on the path; what is imported from it is forgotten afterwards."""
-    folder = tmp_path / "packages"
-    folder.mkdir()
-    monkeypatch.syspath_prepend(str(folder))
-    before = set(sys.modules)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    yield folder  # type: ignore[misc]  # a generator fixture
-    for name in set(sys.modules) - before:
-        if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
-
-
 def test_ours() -> None:
     found = registered()
     assert sorted(name for name, point in found.items() if point.dist and point.dist.name == "evalnoise") == OURS
