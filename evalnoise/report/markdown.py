@@ -19,12 +19,8 @@ def as_markdown(summary: Summary) -> str:
     parts = [f"# Noise study {_safe(summary.study)}", f"Protocol `{summary.protocol}`", "## Noise floor", _noise_floor(summary)]
     missing = missing_reasons(summary.noise_floor, lambda row: f"{row['stack']} {row['condition']}")
     starred = [STAR] if any(for_new_tasks(row).endswith("*") for row in summary.noise_floor) else []
-    notes = [
-        *left_out_sentences(summary),
-        *starred,
-        *([ABOVE] if any(above(row["w"]) for row in summary.noise_floor) else []),
-        *missing,
-    ]
+    impossible = [ABOVE] if any(above(row["w"]) for row in summary.noise_floor) else []
+    notes = [*left_out_sentences(summary), *starred, *impossible, *missing]
     parts += [_bullets(notes)] if notes else []
     verified = verification_sentences(summary, lambda row: f"{row['stack']} {row['condition']}")
     parts += ["## Verification", _bullets(verified)] if verified else []

@@ -40,7 +40,7 @@ def interval(low: float | None, high: float | None, digits: int = 4) -> str:
 
 
 def runs(row: Mapping[str, Any]) -> str:
-    """The rerun budget of a row of `noise_floor`, with its interval if that has a width; where nothing varied that it is one at least."""
+    """The rerun budget of a row of `noise_floor`, with its interval if w's has a width; where nothing varied: one at least."""
     value, low, high = row["runs"], row["runs_lo"], row["runs_hi"]
     if value is None:
         return UNDEFINED
