@@ -54,11 +54,12 @@ def plan(
     overrides: Overrides = None,
 ) -> None:
     """Show the DAG, and how many calls, verifications, tokens and dollars a run takes, before anything is spent."""
-    from evalnoise.studyfile.load import load_study
+    from evalnoise.studyfile.load import opened_study
     from flows.plan_view import print_plan
     from tasks.freeze import resolve
 
-    print_plan(resolve(load_study(study, overrides or ()), limit=limit, replicates=replicates), store)
+    with opened_study(study, overrides or ()) as found:
+        print_plan(resolve(found, limit=limit, replicates=replicates), store)
 
 
 @app.command()
@@ -72,10 +73,11 @@ def freeze(
 ) -> None:
     """Write the protocol of a study and print its digest; nothing is called."""
     from evalnoise.store.store import Store
-    from evalnoise.studyfile.load import load_study
+    from evalnoise.studyfile.load import opened_study
     from tasks.freeze import resolve
 
-    frozen = resolve(load_study(study, overrides or ()), limit=limit, replicates=replicates)
+    with opened_study(study, overrides or ()) as found:
+        frozen = resolve(found, limit=limit, replicates=replicates)
     path = Store.open(store).freeze(frozen.protocol)
     typer.echo(f"{frozen.digest}  {path}")
 
@@ -90,10 +92,11 @@ def run(
     overrides: Overrides = None,
 ) -> None:
     """Run a study, or resume it: the same command continues where a stopped run ended."""
-    from evalnoise.studyfile.load import load_study
+    from evalnoise.studyfile.load import opened_study
     from flows.runner import run_study
 
-    run_study(load_study(study, overrides or ()), store=store, limit=limit, replicates=replicates)
+    with opened_study(study, overrides or ()) as found:
+        run_study(found, store=store, limit=limit, replicates=replicates)
 
 
 app.command("init")(guarded(cli_init.init))

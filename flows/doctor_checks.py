@@ -21,11 +21,12 @@ from docker.errors import DockerException
 from evalnoise.benchmarks.load import load_benchmark
 from evalnoise.providers.recording import Recording
 from evalnoise.store.store import Store
-from evalnoise.studyfile.load import load_study
+from evalnoise.studyfile.errors import Places
+from evalnoise.studyfile.load import load_with_places
 from flows.plan_view import checker_text
 from flows.server import ServerState, server_status
 from flows.status_view import at_work
-from schemas.errors import EvalnoiseError, ExitCode
+from schemas.errors import EvalnoiseError, ExitCode, StudyError
 from schemas.records import Benchmark
 from schemas.study import AnthropicProvider, OpenAIProvider, RecordingProvider, Stack, Study
 from schemas.verifier import VerifierSpec
@@ -63,14 +64,14 @@ class Finding:
 def examine(study_file: Path | None, store: Path, overrides: Sequence[str] = ()) -> Iterator[Finding]:
     """All checks in order; those of the study's own needs only when one is given and valid."""
     yield from check_python()
-    study, findings = check_study(study_file, overrides)
+    study, places, findings = check_study(study_file, overrides)
     yield from findings
     yield from check_engine(study)
     yield from check_server()
     yield from check_keys(study)
     yield from check_store(store, study)
     if study:
-        yield from check_data(study)
+        yield from check_data(study, places)
 
 
 def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Iterator[Finding]:
@@ -82,15 +83,15 @@ def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Iterator[Fi
         yield Finding(Level.OK, "Python", said)
 
 
-def check_study(study_file: Path | None, overrides: Sequence[str]) -> tuple[Study | None, list[Finding]]:
-    """The study, and whether its file is valid."""
+def check_study(study_file: Path | None, overrides: Sequence[str]) -> tuple[Study | None, Places, list[Finding]]:
+    """The study, where its values stand, and whether its file is well formed; that its checkers exist is seen with the data."""
     if study_file is None:
-        return None, []
+        return None, Places(""), []
     try:
-        study = load_study(study_file, overrides)
+        study, places = load_with_places(study_file, overrides)
     except EvalnoiseError as error:
-        return None, [_failed("study", error)]
-    return study, [Finding(Level.OK, "study", f"{study_file} is valid: {study.study}")]
+        return None, Places(str(study_file)), [_failed("study", error)]
+    return study, places, [Finding(Level.OK, "study", f"{study_file} is well formed: {study.study}")]
 
 
 def _failed(subject: str, error: EvalnoiseError) -> Finding:
@@ -264,7 +265,7 @@ def _room(subject: str, path: Path) -> Finding:
     return Finding(Level.OK, subject, text)
 
 
-def check_data(study: Study) -> Iterator[Finding]:
+def check_data(study: Study, places: Places) -> Iterator[Finding]:
     """Whether the benchmark's file is there, whole and the one that the study names, and every recording holds its tasks."""
     try:
         found = load_benchmark(study.benchmark)
@@ -274,16 +275,16 @@ def check_data(study: Study) -> Iterator[Finding]:
         return
     files = ", ".join(f"{source.path} sha256 {source.sha256[:12]}" for source in found.sources) or f"sha256 {found.sha256[:12]}"
     yield Finding(Level.OK, "benchmark", f"{found.name}, {len(found.tasks)} tasks ({files})")
-    yield from check_checkers(study, found)
+    yield from check_checkers(study, found, places)
     yield from check_recordings(study, [task.id for task in found.tasks])
 
 
-def check_checkers(study: Study, benchmark: Benchmark) -> Iterator[Finding]:
+def check_checkers(study: Study, benchmark: Benchmark, places: Places) -> Iterator[Finding]:
     """Which checker each stack has, and whether it is there and takes the study's options."""
     try:
         found = checker_identities(study, benchmark)
     except EvalnoiseError as error:
-        yield _failed("checker", error)
+        yield _failed("checker", places.located(error) if isinstance(error, StudyError) else error)
         return
     for stack, identity in found.items():
         yield Finding(Level.OK, "checker", f"{checker_text(identity)} (for stack {stack})")

@@ -325,9 +325,11 @@ class Study(Model):
             raise LocatedError(place, f"options of stack {stack.name}'s provider") from error
         fresh = condition.kind not in {"replay", "reverify"}
         if fresh and isinstance(spec, RecordingProvider) and spec.pairing == "fixed":
-            raise LocatedError((*place, "pairing"), "occurrence, because one recorded answer for all replicates is a replay")
+            # The mistake stands where it is written, which mostly is in the stack.
+            written = place if "pairing" in condition.provider else ("stacks", self.stacks.index(stack), "provider")
+            raise LocatedError((*written, "pairing"), "occurrence, because one recorded answer for all replicates is a replay")
         if condition.kind == "replay" and condition.source is None and spec.name != "recording":
-            raise LocatedError(place[:2], "`source`, because the provider is not a recording")
+            raise LocatedError((*place[:2], "source"), "a source, because the provider is not a recording")
         return spec
 
     def repeats_one_draw(self, stack: Stack, condition: Condition) -> bool:
@@ -382,7 +384,7 @@ def _check_condition(index: int, condition: Condition, by_name: dict[str, Condit
         raise LocatedError((*place[:2], "provider"), "no `provider`, because a reverify condition calls nobody")
     if condition.source is None:
         if condition.kind == "reverify":
-            raise LocatedError(place[:2], "`source`, because a reverify condition verifies the candidates of another condition")
+            raise LocatedError(place, "a source, because a reverify condition verifies the candidates of another condition")
         return
     if condition.kind not in _SOURCES:
         raise LocatedError(place, "no `source`, because only replay and reverify conditions have one")

@@ -71,6 +71,20 @@ class Places:
             return Problem(place, path, expected, found, remedy)
         return Problem(f"{self.file}:{place}", path, expected, found, remedy, place)
 
+    def located(self, error: StudyError) -> StudyError:
+        """The error with file and line, or the ``--set``, if it is about a path of this study; else the error as it is."""
+        path: Path = ()
+        for part in [] if ":" in error.where else error.where.split("."):
+            index: Path = (int(part),) if part.isascii() and part.isdigit() else ()
+            longer = next(((*path, key) for key in (part, *index) if (*path, key) in self._known), None)
+            if longer is None:
+                break
+            path = longer
+        if not path:
+            return error
+        place = self.problem(path, "", "", "").place
+        return StudyError(f"{place}: {error.where}", expected=error.expected, found=error.found, remedy=error.remedy)
+
 
 def study_error(file: str, problems: Iterable[Problem]) -> StudyError:
     """One error for all the problems, in the order of the file."""

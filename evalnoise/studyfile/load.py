@@ -5,7 +5,8 @@ Relative paths inside a study are left as they are: they are taken from the work
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,21 @@ MAX_BYTES = 1 << 20
 
 def load_study(path: Path, overrides: Sequence[str] = ()) -> Study:
     """The study in a YAML file, after ``path=value`` overrides. Raises one StudyError that lists every problem."""
+    return load_with_places(path, overrides)[0]
+
+
+@contextmanager
+def opened_study(path: Path, overrides: Sequence[str] = ()) -> Iterator[Study]:
+    """The study as from `load_study`; a StudyError of the body, which knows no file, leaves with the file and line it is about."""
+    study, places = load_with_places(path, overrides)
+    try:
+        yield study
+    except StudyError as error:
+        raise places.located(error) from None
+
+
+def load_with_places(path: Path, overrides: Sequence[str] = ()) -> tuple[Study, Places]:
+    """The study as from `load_study`, and where each of its values stands."""
     file = str(path)
     places = Places(file)
     data, problems = parse(_read(path), places)
@@ -40,7 +56,7 @@ def load_study(path: Path, overrides: Sequence[str] = ()) -> Study:
         raise study_error(file, problems) from None
     if problems:
         raise study_error(file, problems)
-    return study
+    return study, places
 
 
 def study_json_schema() -> dict[str, Any]:

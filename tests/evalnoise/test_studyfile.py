@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalnoise.studyfile.load import load_study
+from evalnoise.studyfile.load import load_study, opened_study
 from schemas.errors import ExitCode, StudyError
 from schemas.study import OracleProvider, Study
 
@@ -94,6 +94,33 @@ def test_one_mistake_one_sentence(write, case):
 )  # fmt: skip
 def test_files_that_are_no_study(write, content, message):
     assert failure(write(content)) == message
+
+
+def test_a_source_that_the_command_line_took_away_is_blamed_on_it(write):
+    label = "--set conditions.replay.source=null"
+    message = failure(write(GOOD), label.removeprefix("--set "))
+    assert message.startswith(
+        f"{label}: conditions.1.source: expected a source, because the provider is not a recording, found nothing."
+    )
+    message = failure(write(changed("kind: replay", "kind: reverify")), label.removeprefix("--set "))
+    assert message.startswith(f"{label}: conditions.1.source: expected a source, because a reverify condition")
+
+
+@pytest.mark.parametrize(
+    ("where", "placed"),
+    [
+        ("stacks.0.provider.temperature", "s.yaml:8: stacks.0.provider.temperature"),
+        # Nothing was written there: the nearest place above it.
+        ("stacks.0.verifier.checker", "s.yaml:4: stacks.0.verifier.checker"),
+        ("stacks.1.model", "--set stacks.b.1.model=x: stacks.1.model"),
+        ("--replicates", "--replicates"),
+        ("study.yaml:3", "study.yaml:3"),
+    ],
+)
+def test_errors_of_later_steps_get_file_and_line(write, where: str, placed: str):
+    with pytest.raises(StudyError) as caught, opened_study(write(GOOD), ["stacks.b.1.model=x"]):
+        raise StudyError(where, expected="this", found="that", remedy="Do so.")
+    assert str(caught.value) == f"{placed}: expected this, found that. Do so."
 
 
 def test_missing_file_and_folder(tmp_path, monkeypatch):

@@ -76,6 +76,23 @@ def test_all_is_well_enough_without_an_engine(no_engine):
 
 
 @pytest.mark.parametrize(
+    ("options", "place"),
+    [((), "s.yaml:4"), (("--set", "stacks.a.verifier.checker=nope"), "--set stacks.a.verifier.checker=nope")],
+)
+def test_a_checker_that_is_not_there_is_placed_in_the_file(no_engine, options, place) -> None:
+    """The study's form is all that the file alone can say, so no line calls it valid."""
+    Path("s.yaml").write_text(ORACLE.replace("{name: oracle}}", "{name: oracle}, verifier: {checker: nope}}"))
+    code, text = doctor("s.yaml", *options)
+    assert code == ExitCode.STUDY
+    assert f"fail checker: {place}: stacks.0.verifier.checker: expected a registered checker" in text
+    assert "s.yaml is well formed: small" in text
+    for command in ("plan", "freeze", "run"):
+        result = RUNNER.invoke(app, [command, "s.yaml", *options])
+        assert result.exit_code == ExitCode.STUDY
+        assert f"error: {place}: stacks.0.verifier.checker: expected a registered checker" in result.output
+
+
+@pytest.mark.parametrize(
     ("text", "code", "said"),
     [
         ("study: 1\n", ExitCode.STUDY, "fail study: "),
@@ -95,7 +112,7 @@ def test_overrides_reach_the_study(no_engine):
     study()
     code, text = doctor("s.yaml", "--set", "study=other")
     assert code == 0
-    assert "s.yaml is valid: other" in text
+    assert "s.yaml is well formed: other" in text
 
 
 def test_python():

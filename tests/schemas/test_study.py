@@ -177,10 +177,10 @@ class TestProviders:
 @pytest.mark.parametrize(
     ("changes", "loc"),
     [
-        ({"conditions": [{"name": "r", "kind": "replay"}]}, ("conditions", 0)),
+        ({"conditions": [{"name": "r", "kind": "replay"}]}, ("conditions", 0, "source")),
         ({"conditions": [{"name": "x", "kind": "live"}, {"name": "x", "kind": "live"}]}, ("conditions", 1, "name")),
         ({"conditions": [{"name": "x", "kind": "live", "source": {"condition": "x"}}]}, ("conditions", 0, "source")),
-        ({"conditions": [LIVE, {"name": "v", "kind": "reverify"}]}, ("conditions", 1)),
+        ({"conditions": [LIVE, {"name": "v", "kind": "reverify"}]}, ("conditions", 1, "source")),
         ({"conditions": [LIVE, again("live", provider={"seed": 1})]}, ("conditions", 1, "provider")),
         ({"conditions": [LIVE, again("nope")]}, ("conditions", 1, "source", "condition")),
         ({"conditions": [LIVE, again("again")]}, ("conditions", 1, "source", "condition")),
