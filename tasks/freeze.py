@@ -83,11 +83,12 @@ def checker_identities(study: Study, benchmark: Benchmark) -> dict[str, dict[str
             found=f"tasks of kind {' and '.join(kinds)}",
             remedy="Put them into files, and studies, of their own.",
         )
-    by_tests = all(task.test and not task.inputs for task in benchmark.tasks)
+    has = {"inputs": any(task.inputs for task in benchmark.tasks), "test": any(task.test.strip() for task in benchmark.tasks)}
+    lacking = [part for part, there in has.items() if not there]
     found = {}
     for index, stack in enumerate(study.stacks):
         place = f"stacks.{index}.verifier"
-        name = checker_for(stack.verifier, benchmark.tasks[0].kind, place, by_tests=by_tests)
+        name = checker_for(stack.verifier, benchmark.tasks[0].kind, place, lacking=lacking)
         found[stack.name] = identity(name, stack.verifier.options, place)
     return found
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from schemas.records import Reason, Reference, Task, TaskKind
 from schemas.values import TooLargeError, UnencodableError, decode
-from verifiers.checkers import Bench, NoOptions, exception_name, failure, incomplete, known_bad_functions, stopped, tidy
+from verifiers.checkers import Bench, Need, NoOptions, exception_name, failure, incomplete, known_bad_functions, stopped, tidy
 from verifiers.compare import cut, show
 from verifiers.jobs import MOST_BYTES, OUTPUT_BYTES, Arguments, Job, Judgement, Lesson, Limits, Line, Mode, Run
 
@@ -89,6 +89,7 @@ class Asserts:
     inputs_cap: ClassVar[int | None] = None
     runs_code: ClassVar[bool] = True
     cpu_seconds: ClassVar[float | None] = None
+    needs: ClassVar[Need] = "test"
 
     def __init__(self, options: BaseModel | None = None) -> None:
         del options

@@ -9,7 +9,7 @@ import json
 import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -19,6 +19,8 @@ from verifiers.compare import cut
 from verifiers.jobs import Ended, Job, Judgement, Lesson, Line, Run
 
 T = TypeVar("T")
+Need = Literal["", "inputs", "test"]
+"""A part of a task without which a checker can do nothing with it."""
 
 DETAIL = 300
 _MOST_OOM = 10
@@ -64,6 +66,8 @@ class Checker(Protocol):
     """Whether it needs a sandbox at all."""
     cpu_seconds: ClassVar[float | None]
     """A CPU limit of the rule's own, instead of the study's; None: the study's."""
+    needs: ClassVar[Need] = ""
+    """What a task must have. A checker need not say it; empty: nothing beside what every task of its kinds has."""
 
     def canonical(self, task: Task) -> str:
         """The candidate that must pass."""

@@ -13,6 +13,7 @@ from schemas.records import Reason, Reference, Task, TaskKind
 from schemas.values import TooLargeError, UnencodableError, decode
 from verifiers.checkers import (
     Bench,
+    Need,
     NoOptions,
     exception_name,
     failure,
@@ -37,6 +38,7 @@ class Differential:
     inputs_cap: ClassVar[int | None] = 120
     runs_code: ClassVar[bool] = True
     cpu_seconds: ClassVar[float | None] = None
+    needs: ClassVar[Need] = "inputs"
 
     def __init__(self, options: BaseModel | None = None) -> None:
         del options

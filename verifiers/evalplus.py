@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field
 from schemas.model import Model
 from schemas.records import Outcome, Reason, Reference, Task, TaskKind
 from schemas.values import TooLargeError, UnencodableError, decode
-from verifiers.checkers import Bench, failure, incomplete, known_bad_functions, learn_inputs, stopped, tidy
+from verifiers.checkers import Bench, Need, failure, incomplete, known_bad_functions, learn_inputs, stopped, tidy
 from verifiers.compare import show
 from verifiers.evalplus_rules import FIND_ZERO, NOT_NONE, ORACLES, VALUELESS, agrees, enforced
 from verifiers.jobs import LEARNT_BYTES, Ended, Job, Judgement, Lesson, Limits, Line, Mode, Run, total_bytes
@@ -99,6 +99,7 @@ class Evalplus:
     inputs_cap: ClassVar[int | None] = None
     runs_code: ClassVar[bool] = True
     cpu_seconds: ClassVar[float | None] = None
+    needs: ClassVar[Need] = "inputs"
 
     def __init__(self, options: EvalplusOptions | None = None) -> None:
         self._options = options or EvalplusOptions()

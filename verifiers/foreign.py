@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from schemas.errors import EvalnoiseError, ExecutorError
 from schemas.records import Reason, Reference, Task, TaskKind
-from verifiers.checkers import Bench, Checker
+from verifiers.checkers import Bench, Checker, Need
 from verifiers.compare import cut
 from verifiers.jobs import Job, Judgement, Lesson, Run
 from verifiers.sandbox.pool import ClosedError, UnavailableError
@@ -36,6 +36,7 @@ class _Foreign:
     inputs_cap: ClassVar[int | None]
     runs_code: ClassVar[bool]
     cpu_seconds: ClassVar[float | None]
+    needs: ClassVar[Need] = ""
 
     def __init__(self, checker: Checker, name: str) -> None:
         self._checker = checker

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Collection
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from verifiers.foreign import guarded
 GROUP: Final = "evalnoise.checkers"
 _OWN: Final = "evalnoise"
 _AUTO: Final = {TaskKind.FUNCTION: "differential", TaskKind.OUTPUT: "expression", TaskKind.ANSWER: "exact"}
+_PARTS: Final = {"inputs": "inputs", "test": "test bodies"}
 _FOUND = 200
 
 
@@ -31,34 +33,48 @@ def registered() -> dict[str, EntryPoint]:
     return found
 
 
-def checker_for(spec: VerifierSpec, kind: TaskKind, place: str = "verifier", *, by_tests: bool = False) -> str:
-    """The checker that the study names, or the one that `auto` means for this kind of task. Raises StudyError.
+def checker_for(spec: VerifierSpec, kind: TaskKind, place: str = "verifier", *, lacking: Collection[str] = ()) -> str:
+    """The checker that the study names, or the one that `auto` means for these tasks. Raises StudyError.
 
     Args:
         spec: The stack's verifier.
         kind: What the benchmark's tasks ask for.
         place: Where the verifier stands in the study, for errors.
-        by_tests: The tasks have test bodies and no inputs.
+        lacking: What no task of the benchmark has, of `inputs` and `test`.
     """
     name = spec.checker
     if name == "auto":
-        name = "asserts" if by_tests and kind is TaskKind.FUNCTION else _AUTO[kind]
-    if kind in _load(name, place).kinds:
+        name = "asserts" if kind is TaskKind.FUNCTION and "inputs" in lacking and "test" not in lacking else _AUTO[kind]
+    found, need = _load(name, place), _need(name, place)
+    if kind in found.kinds and need not in lacking:
         return name
+    fitting = ", ".join([*_fitting(kind, lacking, place), "or auto"])
+    if kind not in found.kinds:
+        raise StudyError(
+            f"{place}.checker",
+            expected=f"a checker for tasks of kind {kind.value} ({fitting})",
+            found=name,
+            remedy="Change the stack's checker, or the benchmark.",
+        )
     raise StudyError(
         f"{place}.checker",
-        expected=f"a checker for tasks of kind {kind.value} ({', '.join(_fitting(kind, place))}, or auto)",
-        found=name,
-        remedy="Change the stack's checker, or the benchmark.",
+        expected=f"a checker for tasks without {_PARTS[need]} ({fitting})",
+        found=f"{name}, which needs them",
+        remedy=f"Change the stack's checker, or give the tasks {_PARTS[need]}.",
     )
 
 
-def _fitting(kind: TaskKind, place: str) -> list[str]:
-    """Names of the checkers for a kind of task, without those that cannot be loaded."""
+def _need(name: str, place: str) -> str:
+    """What a task must have for the checker; most of others' checkers do not say."""
+    return getattr(_load(name, place), "needs", "")
+
+
+def _fitting(kind: TaskKind, lacking: Collection[str], place: str) -> list[str]:
+    """Names of the checkers for such tasks, without those that cannot be loaded."""
     found = []
     for name in registered():
         try:
-            if kind in _load(name, place).kinds:
+            if kind in _load(name, place).kinds and _need(name, place) not in lacking:
                 found.append(name)
         except StudyError:
             continue
@@ -167,6 +183,7 @@ def _missing(loaded: Any) -> str:
         "a frozenset of TaskKind `kinds`": isinstance(kinds, frozenset) and all(isinstance(kind, TaskKind) for kind in kinds),
         "a whole number `version`": type(getattr(loaded, "version", None)) is int,
         "a truth value `runs_code`": isinstance(getattr(loaded, "runs_code", None), bool),
+        "`needs` of 'inputs', 'test' or ''": getattr(loaded, "needs", "") in ("", *_PARTS),
         **{f"`{name}`": hasattr(loaded, name) for name in ("inputs_cap", "cpu_seconds")},
         **{f"a method `{name}`": callable(getattr(loaded, name, None)) for name in ("canonical", "known_bad", "learn", "check")},
     }

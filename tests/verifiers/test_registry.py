@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -52,8 +53,46 @@ def test_ours() -> None:
         assert identity(name, {})["distribution"] == ""
     assert [name for name in OURS if not runs_code(name)] == ["exact"]
     assert [checker_for(VerifierSpec(), kind) for kind in TaskKind] == ["differential", "expression", "exact"]
-    assert checker_for(VerifierSpec(), TaskKind.FUNCTION, by_tests=True) == "asserts"
-    assert checker_for(VerifierSpec(), TaskKind.ANSWER, by_tests=True) == "exact"
+    assert checker_for(VerifierSpec(), TaskKind.FUNCTION, lacking=["inputs"]) == "asserts"
+    assert checker_for(VerifierSpec(), TaskKind.FUNCTION, lacking=["test"]) == "differential"
+    assert checker_for(VerifierSpec(), TaskKind.ANSWER, lacking=["inputs", "test"]) == "exact"
+    assert checker_for(VerifierSpec(), TaskKind.OUTPUT, lacking=["inputs", "test"]) == "expression"
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "text", "fitting"),
+    [
+        ("differential", "inputs", "inputs", "asserts, mine, or auto"),
+        ("evalplus", "inputs", "inputs", "asserts, mine, or auto"),
+        ("asserts", "test", "test bodies", "differential, evalplus, mine, or auto"),
+    ],
+)
+def test_a_checker_for_which_the_tasks_lack_something(packages: Path, name: str, part: str, text: str, fitting: str) -> None:
+    install(
+        packages, "my-rules", "0.1", {"mine": "rule:Rule", "other": "picky:Rule"}, rule=RULE, picky=f"{RULE}    needs = {part!r}\n"
+    )
+    for refused in (name, "other"):
+        with pytest.raises(StudyError) as caught:
+            checker_for(VerifierSpec(checker=refused), TaskKind.FUNCTION, "stacks.0.verifier", lacking=[part])
+        assert (caught.value.where, caught.value.found) == ("stacks.0.verifier.checker", f"{refused}, which needs them")
+        assert caught.value.expected == f"a checker for tasks without {text} ({fitting})"
+    assert checker_for(VerifierSpec(checker="mine"), TaskKind.FUNCTION, lacking=[part]) == "mine"
+
+
+@pytest.mark.parametrize(
+    ("part", "checker", "refused"),
+    [("test", "evalplus", True), ("test", "auto", False), ("inputs", "asserts", True), ("inputs", "auto", False)],
+)
+def test_a_plan_is_refused_when_no_task_has_what_the_checker_needs(tmp_path: Path, part: str, checker: str, refused: bool) -> None:
+    parts = {"test": "assert f(1) == 1\n", "inputs": [[1]]}
+    task = {"prompt": "?", "entry_point": "f", "reference": "def f(x):\n    return x\n", part: parts[part]}
+    tasks, file = tmp_path / "tasks.jsonl", tmp_path / "study.json"
+    tasks.write_text("".join(json.dumps({"id": name, **task}) + "\n" for name in "ab"))
+    stack = body()["stacks"][0] | {"verifier": {"executor": "process", "checker": checker}}
+    file.write_text(json.dumps(body(stacks=[stack], benchmark={"name": "jsonl", "path": str(tasks)})))
+    result = CliRunner().invoke(app, ["plan", str(file), "--store", str(tmp_path / "store")])
+    assert result.exit_code == (3 if refused else 0), result.output
+    assert ("stacks.0.verifier.checker" in result.output) is refused
 
 
 def test_the_guides_example_is_found_and_pinned(packages: Path) -> None:
@@ -158,6 +197,7 @@ def test_a_name_that_nobody_registers() -> None:
         ("rule:Rule", RULE.replace("version = 7", "version = '7'"), "an object that lacks a whole number `version`"),
         ("rule:Rule", RULE.replace("runs_code = True", "runs_code = None"), "an object that lacks a truth value `runs_code`"),
         ("rule:Rule", RULE.replace("inputs_cap = ", ""), "an object that lacks `inputs_cap`"),
+        ("rule:Rule", f"{RULE}    needs = 'tests'\n", "an object that lacks `needs` of 'inputs', 'test' or ''"),
         ("rule:Rule", RULE.replace("def known_bad", "def bad"), "an object that lacks a method `known_bad`"),
     ],
 )
