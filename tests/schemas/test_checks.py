@@ -146,6 +146,8 @@ def test_replay_varied(tables, digests, varied: bool) -> None:
         put(tables, "outcomes", outcome=outcome, reason="pass" if replicate else "cpu-limit", **cell)
         put(tables, "generations", attempt=0, candidate_sha256=digest, **cell)
     assert found(tables, "replay_varied") == ([("a", "replay", "warning", False, 1.0)] if varied else [])
+    if varied:
+        assert sentence(tables, "replay_varied").endswith("noise of the verifier, or a candidate that is random itself.")
 
 
 @pytest.mark.parametrize(("varied", "severity"), [(0, "info"), (1, "warning"), (14, "warning"), (15, None)])

@@ -1,6 +1,6 @@
 -- check: replay_varied
 -- grain: stack x condition
--- Tasks whose replayed candidate changed its outcome, which is noise of verification alone.
+-- Tasks whose replayed candidate changed its outcome, which is noise of verification, or of the candidate itself.
 -- columns: stack, condition, severity, blocks, sentence, value
 SELECT
     c.stack,
@@ -8,7 +8,7 @@ SELECT
     'warning' AS severity,
     false AS blocks,
     c.stack || ', ' || c.condition || ': the same candidate did not always get the same outcome on '
-    || string_agg(c.task_id, ', ' ORDER BY c.position) || '; that is noise of the verifier.' AS sentence,
+    || string_agg(c.task_id, ', ' ORDER BY c.position) || '; that is noise of the verifier, or a candidate that is random itself.' AS sentence,
     count(*)::DOUBLE AS value
 FROM task_counts AS c
 WHERE
