@@ -42,7 +42,8 @@ class EvalnoiseError(Exception):
         super().__init__(where, expected, found, remedy)
 
     def __str__(self) -> str:
-        return f"{self.where}: expected {self.expected}, found {self.found}. {self.remedy}"
+        stop = "" if self.found.endswith((".", "?", "!", "…")) else "."
+        return f"{self.where}: expected {self.expected}, found {self.found}{stop} {self.remedy}"
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         # Keyword-only arguments do not survive the default pickling of exceptions, and Prefect pickles them.

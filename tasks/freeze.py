@@ -16,6 +16,7 @@ from schemas.protocol import PinnedFile, Protocol, digested_study
 from schemas.records import Benchmark, ExecutorInfo
 from schemas.study import AnthropicProvider, OpenAIProvider, RecordingProvider, Stack, Study
 from schemas.versions import measurement_version
+from verifiers.image.packages import normalised
 from verifiers.registry import checker_for, identity, runs_code
 from verifiers.verify import resolve_executor
 
@@ -52,6 +53,8 @@ def resolve(study: Study, *, limit: int | None = None, replicates: int | None = 
         raise DataError(benchmark.name, expected="at least one task", found="none", remedy="Check the file and --limit.")
     identities = checker_identities(study, benchmark)
     checkers = {name: str(identity["name"]) for name, identity in identities.items()}
+    for index, stack in enumerate(study.stacks):
+        _check_packages(stack, f"stacks.{index}.verifier.packages", runs_code=runs_code(checkers[stack.name]))
     executors = {
         stack.name: resolve_executor(stack.verifier, _provider_names(study, stack), runs_code=runs_code(checkers[stack.name]))
         for stack in study.stacks
@@ -91,6 +94,18 @@ def checker_identities(study: Study, benchmark: Benchmark) -> dict[str, dict[str
         name = checker_for(stack.verifier, benchmark.tasks[0].kind, place, lacking=lacking)
         found[stack.name] = identity(name, stack.verifier.options, place)
     return found
+
+
+def _check_packages(stack: Stack, place: str, *, runs_code: bool) -> None:
+    """Raise StudyError for packages that contradict each other, or that no candidate could import."""
+    packages = normalised(stack.verifier.packages, place)
+    if packages and not runs_code:
+        raise StudyError(
+            place,
+            expected="no packages, because the stack's checker runs no code",
+            found=", ".join(packages),
+            remedy="Take the packages away, or change the checker.",
+        )
 
 
 def _with_replicates(study: Study, replicates: int) -> Study:

@@ -145,7 +145,7 @@ def test_images(docker_engine, monkeypatch):
     told = "the first run builds it on evalnoise.invalid/x:1, which a registry must give"
     assert (plain.level, plain.text) == (Level.OK, told)
     assert (packed.level, packed.text) == (Level.OK, f"{told}; packages a-b==1, zed==2")
-    assert (wrong.level, wrong.exit_code) == (Level.FAIL, ExitCode.EXECUTOR)
+    assert (wrong.level, wrong.exit_code) == (Level.FAIL, ExitCode.STUDY)
     assert "x with two versions, 1 and 2" in wrong.text
     assert (many.level, many.subject) == (Level.WARN, "verifier images")
     assert "docker image prune --all --filter label=evalnoise.image.inputs --filter until=720h" in many.remedy

@@ -11,14 +11,14 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from schemas.errors import ExecutorError
+from schemas.errors import ExecutorError, StudyError
 from schemas.records import Outcome
 from schemas.verifier import VerifierSpec
 from tests.verifiers.support import function_task, reference_of
 from tests.verifiers.wheels import make_source, make_wheel, only_from
 from verifiers.image import packages
 from verifiers.image.install import InstallError, install, last_words, pip, settle, uv
-from verifiers.image.packages import content_digest, install_here, normalised, packages_digest, packages_folder
+from verifiers.image.packages import content_digest, install_here, normalised, not_installed, packages_digest, packages_folder
 from verifiers.verify import Verifier, resolve_executor
 
 HOME = PurePosixPath("/opt/evalnoise-packages")
@@ -47,9 +47,9 @@ def test_the_normal_form() -> None:
 
 
 def test_one_package_with_two_versions() -> None:
-    with pytest.raises(ExecutorError, match="tool-z with two versions, 1 and 2") as caught:
-        normalised(["tool_z==1", "Tool.Z==2"])
-    assert caught.value.where == "verifier.packages"
+    with pytest.raises(StudyError) as caught:
+        normalised(["tool_z==1", "Tool.Z==2"], "stacks.3.verifier.packages")
+    assert (caught.value.where, caught.value.found) == ("stacks.3.verifier.packages", "tool-z with two versions, 1 and 2")
 
 
 @pytest.mark.parametrize("installer", [pip(sys.executable), uv(UV, sys.executable)], ids=["pip", "uv"])
@@ -142,7 +142,12 @@ def test_last_words() -> None:
     assert last_words(said) == "ERROR: HTTP error 401 while getting … (from …) ERROR: no"
     assert last_words("something\nelse") == "something else"
     assert last_words("") == ""
-    assert len(last_words("error " + "x" * 9_000)) == 400
+    assert last_words("error " + "x" * 9_000) == "error " + "x" * 393 + "…"
+    versions = "error: no such version (from versions: " + ", ".join(["2.4.1"] * 99)
+    assert last_words(versions).endswith("2.4.1, 2.4.1 …")
+    assert 390 < len(last_words(versions)) <= 400
+    error = not_installed(["numpy==9"], last_words(versions), (), "Python 3")
+    assert "2.4.1, 2.4.1 … Check names" in str(error)
 
 
 def test_without_pip_and_uv(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ REPORT = "evalnoise-install "
 """What the program's report begins with, so that it is found in the output of a build."""
 _SECONDS = 900
 _CUT = 400
+_LONG_WORD = 100
 # What an installer writes about itself: where a package came from, when, by whom. Nothing of it is needed for an import.
 _RECORDS = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json"})
 _SCRIPTS = ("bin", "Scripts")
@@ -100,7 +101,12 @@ def last_words(text: str) -> str:
     lines = [_ADDRESS.sub("…", line).strip() for line in text.splitlines() if line.strip()]
     said = [line for line in lines if _SAID.match(line)] or lines
     unreachable = "the package index did not answer; " if any(map(_TROUBLE.search, lines)) else ""
-    return (unreachable + " ".join(dict.fromkeys(said[-4:])))[:_CUT]
+    told = unreachable + " ".join(dict.fromkeys(said[-4:]))
+    if len(told) <= _CUT:
+        return told
+    whole, _, broken = told[: _CUT - 1].rpartition(" ")
+    # A word is left out rather than cut, unless it is an endless one.
+    return f"{whole.rstrip(',;:')} …" if len(broken) < _LONG_WORD else f"{whole} {broken}…"
 
 
 def unnamed(folder: Path, requirements: Iterable[str]) -> list[str]:

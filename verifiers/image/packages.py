@@ -14,7 +14,7 @@ from typing import Final
 
 from filelock import FileLock, Timeout
 
-from schemas.errors import ExecutorError
+from schemas.errors import ExecutorError, StudyError
 from verifiers.image import install as installing
 from verifiers.image.install import InstallError, install, plain_name
 from verifiers.sandbox.process import interpreter_digest
@@ -26,8 +26,8 @@ _CONTENT = "content.sha256"
 _SITE = "site"
 
 
-def normalised(requirements: Iterable[str]) -> tuple[str, ...]:
-    """The same set of packages is the same tuple, however it is written. Raises ExecutorError.
+def normalised(requirements: Iterable[str], place: str = "verifier.packages") -> tuple[str, ...]:
+    """The same set of packages is the same tuple, however it is written. Raises StudyError, with the place in the study.
 
     Names are compared as indexes do: in lower case, with one hyphen for every run of hyphens, underscores and dots.
     """
@@ -39,7 +39,8 @@ def normalised(requirements: Iterable[str]) -> tuple[str, ...]:
         if extras:
             plain += f"[{','.join(sorted({plain_name(extra) for extra in extras.split(',') if extra}))}]"
         if versions.setdefault(plain, version) != version:
-            raise failed(f"{plain} with two versions, {versions[plain]} and {version}", "Name each package once.")
+            found = f"{plain} with two versions, {versions[plain]} and {version}"
+            raise StudyError(place, expected="each package once", found=found, remedy="Keep one of the versions.")
     return tuple(f"{name}=={version}" for name, version in sorted(versions.items()))
 
 
