@@ -92,14 +92,14 @@ def make_checker(name: str, options: dict[str, Any], place: str = "verifier") ->
             f"{place}.options",
             expected=f"options of which checker {name} can be made",
             found=f"{type(error).__name__}: {error}"[:_FOUND],
-            remedy="The checker's own documentation says what it takes.",
+            remedy=_documented(name),
         ) from None
     whence = _whence(name)
     return made if whence == _OWN else guarded(made, name, whence)
 
 
 def _validated(name: str, made_from: type[Checker], options: dict[str, Any], place: str) -> BaseModel:
-    remedy = "docs/reference/checkers.md lists every option of evalnoise's own checkers."
+    remedy = _documented(name)
     try:
         found = made_from.Options.model_validate(options)
         rfc8785.dumps(found.model_dump(mode="json"))
@@ -118,6 +118,12 @@ def _validated(name: str, made_from: type[Checker], options: dict[str, Any], pla
         expected = "options that JSON can carry: finite numbers, whole ones below 2**53"
         raise StudyError(f"{place}.options", expected=expected, found=str(error)[:_FOUND], remedy=remedy) from None
     return found
+
+
+def _documented(name: str) -> str:
+    """Where the options of a checker are told."""
+    whence = _distribution(registered()[name])
+    return "docs/reference/checkers.md lists every option." if whence == _OWN else f"See the documentation of {whence or name}."
 
 
 def runs_code(name: str, place: str = "verifier") -> bool:

@@ -223,6 +223,7 @@ def test_options_that_a_checker_refuses(
     install(packages, "my-rules", "0.1", {"mine": "rule:Rule"}, rule=RULE)
     error = error_of("mine", **options)
     assert (error.where, error.expected) == (f"stacks.1.verifier.options{where}", expected)
+    assert error.remedy == "See the documentation of my-rules."
     assert found is None or error.found == found
     assert make_checker("mine", {"level": 3})
 
@@ -249,7 +250,8 @@ def test_options_of_ours_are_named_with_their_place(options: dict[str, Any], whe
         expected,
         found,
     )
-    assert "docs/reference/checkers.md" in caught.value.remedy
+    assert caught.value.remedy == "docs/reference/checkers.md lists every option."
+    assert ("?. " in str(caught.value), ".. " in str(caught.value)) == (False, False)
 
 
 @pytest.mark.parametrize("command", ["plan", "freeze", "run"])
@@ -261,6 +263,7 @@ def test_options_of_ours_are_named_with_their_place(options: dict[str, Any], whe
             "stacks.0.verifier.options={x: 1}",
             "stacks.0.verifier.options.x: expected an option of checker differential (it has none)",
         ),
+        ("stacks.0.verifier.packages=[x==1, X==2]", "stacks.0.verifier.packages: expected each package once, found x with two"),
         ("stacks.0.verifier.checker=exact", "stacks.0.verifier.checker: expected a checker for tasks of kind function"),
     ],
 )
@@ -270,3 +273,15 @@ def test_the_command_line_says_so_and_ends_with_3(tmp_path: Path, command: str, 
     assert told in result.output
     assert "Traceback" not in result.output
     assert load_starter().name == "starter"
+
+
+def test_packages_for_a_checker_that_runs_no_code_are_refused(tmp_path: Path) -> None:
+    tasks, file = tmp_path / "tasks.jsonl", tmp_path / "study.json"
+    tasks.write_text(json.dumps({"id": "a", "kind": "answer", "prompt": "?", "reference": "1"}) + "\n")
+    rest = {"isolation": "fresh", "inputs_cap": 3, "unsandboxed_providers": ["recording"]}
+    for packages, code in (["numpy==2.2.6"], 3), ([], 0):
+        stack = body()["stacks"][0] | {"verifier": {**rest, "packages": packages}}
+        file.write_text(json.dumps(body(stacks=[stack], benchmark={"name": "jsonl", "path": str(tasks)})))
+        result = CliRunner().invoke(app, ["plan", str(file), "--store", str(tmp_path / "store")])
+        assert result.exit_code == code, result.output
+        assert ("stacks.0.verifier.packages: expected no packages" in result.output) is (code == 3)
