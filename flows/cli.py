@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from flows import cli_doctor, cli_init, cli_query, cli_server
-from flows.cli_errors import guarded, show_warning
+from flows.cli_errors import ShowWarnings, guarded
 from flows.cli_options import DEFAULT_STORE, StoreOption
 
 app = typer.Typer(
@@ -41,7 +41,7 @@ def main(
     _show_version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """Take the options that stand before a command."""
-    warnings.showwarning = show_warning  # type: ignore[assignment]  # parameters that are passed by position only
+    warnings.showwarning = ShowWarnings()  # type: ignore[assignment]  # parameters that are passed by position only
 
 
 @app.command()

@@ -44,14 +44,27 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
-def show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    _filename: str,
-    _lineno: int,
-    _file: TextIO | None = None,
-    _line: str | None = None,
-) -> None:
-    """One line for evalnoise's own warnings; others are for developers, who see them in the tests."""
-    if category.__module__.partition(".")[0] in {"flows", "tasks", "verifiers", "evalnoise", "schemas"}:
-        typer.secho(f"warning: {printable(str(message))}", fg=typer.colors.YELLOW, err=True)
+class ShowWarnings:
+    """One line for each of evalnoise's own warnings; others are for developers, who see them in the tests."""
+
+    def __init__(self) -> None:
+        # Python's own memory of what it showed is emptied by any library that touches the filters, as Prefect does.
+        self._shown: set[str] = set()
+
+    def __call__(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        _filename: str,
+        _lineno: int,
+        _file: TextIO | None = None,
+        _line: str | None = None,
+    ) -> None:
+        """Take the place of `warnings.showwarning`."""
+        said = printable(str(message))
+        if (
+            category.__module__.partition(".")[0] in {"flows", "tasks", "verifiers", "evalnoise", "schemas"}
+            and said not in self._shown
+        ):
+            self._shown.add(said)
+            typer.secho(f"warning: {said}", fg=typer.colors.YELLOW, err=True)

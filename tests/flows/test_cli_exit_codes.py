@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from flows.cli_errors import ShowWarnings
 from schemas import errors
 from schemas.errors import EvalnoiseError, ExitCode
+from verifiers.sandbox.process import NoSandboxWarning
 
 PAGE = Path(__file__).parents[2] / "docs/guide/exit-codes.md"
 
@@ -21,3 +23,11 @@ def test_every_typed_error_has_a_code_of_its_own():
     codes = [kind.exit_code for kind in kinds if kind.__bases__ == (EvalnoiseError,)]
     assert len(set(codes)) == len(codes) == 8
     assert not {ExitCode.OK, ExitCode.INTERNAL, ExitCode.USAGE, ExitCode.INTERRUPTED} & set(codes)
+
+
+def test_a_warning_is_shown_once_and_those_of_libraries_never(capsys):
+    show = ShowWarnings()
+    for text in ("no sandbox", "no sandbox", "another"):
+        show(NoSandboxWarning(text), NoSandboxWarning, "a.py", 1)
+    show("of a library", DeprecationWarning, "a.py", 1)
+    assert capsys.readouterr().err == "warning: no sandbox\nwarning: another\n"
