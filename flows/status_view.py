@@ -174,14 +174,13 @@ def print_status(root: Path, study: str | None) -> None:
 
 
 def _table(found: list[Progress], width: int) -> Iterator[str]:
-    """A line per protocol under its study's name. A narrow terminal gets a shorter digest, and the date without time."""
+    """A line per protocol under its study's name. A narrow terminal gets the date without time, or no date."""
     rows = [_cells(one) for one in found]
     names = [name for name in rows[0] if name not in {"night", "unpriced"} or any(row[name] for row in rows)]
     lines = _aligned(names, rows)
-    for shorten in (_short_digest, _date_only):
-        if max(map(len, lines)) > width:
-            rows = [shorten(row) for row in rows]
-            lines = _aligned(names, rows)
+    if max(map(len, lines)) > width:
+        rows = [_date_only(row) for row in rows]
+        lines = _aligned(names, rows)
     if max(map(len, lines)) > width and "night" in names:
         lines = _aligned([name for name in names if name != _FROZEN], rows)
     yield from lines[:2]
@@ -193,10 +192,6 @@ def _table(found: list[Progress], width: int) -> Iterator[str]:
 
 def _aligned(names: list[str], rows: list[dict[str, str]]) -> list[str]:
     return list(aligned(names, [[row[name] for name in names] for row in rows], [name in _RIGHT for name in names]))
-
-
-def _short_digest(row: dict[str, str]) -> dict[str, str]:
-    return row | {"protocol": row["protocol"][:8]}
 
 
 def _date_only(row: dict[str, str]) -> dict[str, str]:

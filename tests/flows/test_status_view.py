@@ -108,6 +108,8 @@ class TestTable:
         assert lines[0].split()[:2] == ["protocol", "night"]
         assert [line.split()[1] for line in lines[3:]] == ["2026-01-02", "2026-01-03"]
         assert lines[4].split()[-3:] == ["12", "$0.0000", "12"]
+        # One length everywhere, as in the lines below the table and in a run's summary.
+        assert {len(line.split()[0]) for line in lines[3:]} == {12}
         wide = status(tmp_path, 120)
         assert wide[0].split()[:4] == ["protocol", "frozen", "(UTC)", "night"]
         assert len(wide[3].split()[0]) == 12
