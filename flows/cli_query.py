@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
+
+if TYPE_CHECKING:  # imported by the commands that need it, so that `--help` answers at once
+    from schemas.study import Study
 
 _FORMATS = "table, csv or json"
 
@@ -64,19 +67,28 @@ def show(
     study: Annotated[str | None, typer.Option("--study", help="A study's name, or its file.", metavar="STUDY")] = None,
 ) -> None:
     """Show one task: its prompt, and candidates, outcomes and verdicts across replicates, side by side."""
-    from flows.show_data import find_task
-    from flows.show_view import print_task
+    from flows.show_data import find_task, with_inputs
+    from flows.show_view import names_an_input, print_task
 
-    print_task(find_task(store, task, study=study_name(study), condition=condition))
+    named = _study_of(study)
+    view = find_task(store, task, study=named.study if named else study, condition=condition)
+    # A benchmark can take seconds to read.
+    print_task(with_inputs(view, store, named) if names_an_input(view) else view)
 
 
 def study_name(text: str | None) -> str | None:
     """The name of a study that was given by name or by file."""
+    named = _study_of(text)
+    return named.study if named else text
+
+
+def _study_of(text: str | None) -> Study | None:
+    """The study that was given by its file; None where it was given by name, or not at all."""
     if text is None or not (text.endswith((".yaml", ".yml")) or "/" in text):
-        return text
+        return None
     from evalnoise.studyfile.load import load_study
 
-    return load_study(Path(text)).study
+    return load_study(Path(text))
 
 
 def budget(

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evalnoise.benchmarks.load import load_benchmark
 from evalnoise.report.numbers import counted
 from evalnoise.store.files import reading
 from evalnoise.store.partition import keys_of
 from evalnoise.store.store import Store, StudyStore
-from schemas.errors import StoreError
+from schemas.errors import DataError, StoreError
+from schemas.records import Task
+from schemas.study import StarterBenchmark, Study
 from schemas.tables import EXECUTIONS, GENERATIONS, OUTCOMES, PREFLIGHT, TASKS, VERDICTS, Table
 
 Row = dict[str, Any]
@@ -39,6 +42,10 @@ class TaskView:
     """By stack, condition, replicate and attempt."""
     verdicts: list[Row]
     """By judge condition, stack and repeat."""
+    given: Task | None = None
+    """The task with its inputs, which the store does not keep; None where the benchmark is not at hand."""
+    not_given: str = ""
+    """Why it is not; empty otherwise."""
 
 
 def find_task(root: Path, task_id: str, *, study: str | None = None, condition: str | None = None) -> TaskView:
@@ -58,6 +65,24 @@ def find_task(root: Path, task_id: str, *, study: str | None = None, condition: 
     raise StoreError(where, expected=f"a task {task_id[:100]!r}", found=counted(len(known), "other task"), remedy=remedy)
 
 
+def with_inputs(view: TaskView, root: Path, study: Study | None) -> TaskView:
+    """The view with the task as its benchmark has it: the starter set's, or that of the study whose file was named."""
+    try:
+        protocol = Store.open(root, create=False).protocol(view.protocol)
+    except StoreError:
+        return replace(view, not_given="the protocol cannot be read")
+    starter = protocol.study.get("benchmark", {}).get("name") == "starter"
+    if study is None and not starter:
+        return replace(view, not_given="only the benchmark's file has them: name the study's file, --study FILE")
+    try:
+        benchmark = load_benchmark(StarterBenchmark(name="starter") if study is None else study.benchmark)
+    except DataError as error:
+        return replace(view, not_given=str(error))
+    if benchmark.sha256 != protocol.benchmark_sha256:
+        return replace(view, not_given="the benchmark is not the one that was run")
+    return replace(view, given=next((task for task in benchmark.tasks if task.id == view.task["task_id"]), None))
+
+
 def _view(found: StudyStore, task: Row, condition: str | None) -> TaskView:
     task_id = task["task_id"]
     tables = {table.name: _rows(found, table, task_id) for table in (PREFLIGHT, OUTCOMES, GENERATIONS, EXECUTIONS, VERDICTS)}
@@ -69,7 +94,16 @@ def _view(found: StudyStore, task: Row, condition: str | None) -> TaskView:
         for name in ("outcomes", "executions", "verdicts"):
             tables[name] = [row for row in tables[name] if row["condition"] == condition]
         tables["generations"] = _made_under(condition, tables["generations"], tables["executions"])
-    return TaskView(study=found.study, protocol=found.protocol, task=task, **tables)
+    return TaskView(
+        study=found.study,
+        protocol=found.protocol,
+        task=task,
+        preflight=tables["preflight"],
+        outcomes=tables["outcomes"],
+        generations=tables["generations"],
+        executions=tables["executions"],
+        verdicts=tables["verdicts"],
+    )
 
 
 def _made_under(condition: str, generations: list[Row], executions: list[Row]) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,12 +13,17 @@ from rich.text import Text
 
 from flows.cli_errors import printable
 from flows.show_data import Row, TaskView
+from schemas.records import Task
+from schemas.values import decode
 
 _MAX_LINES = 120
 _MAX_CHARACTERS = 12_000
 _COLUMN = 56
 """Characters that a candidate beside another one should have at least."""
 _ANY_WIDTH = 100_000
+_INPUT_SHOWN = 400
+_NUMBERED = re.compile(r"(base |plus |)input (\d{1,6})(?=: )")
+"""How details begin that are about one input of the task."""
 _LEGEND = "X > Y: the first attempt's candidate, then that of the retry."
 _STYLES = {"pass": "green", "fail": "red", "unmeasured": "yellow", "unparsed": "yellow"}
 
@@ -31,9 +37,9 @@ def print_task(view: TaskView, console: Console | None = None) -> None:
     for row in view.preflight:
         if row["outcome"] != "pass":
             said = f"not measurable by stack {row['stack']}: {row['reason']} {row['detail']}"
-            console.print(Text(_block(said), style="yellow"))
+            _put(console, Text(_block(said), style="yellow"))
     console.print(Text("\nPrompt", style="bold"))
-    console.print(Text(_block(task["prompt"])))
+    _put(console, Text(_block(task["prompt"])))
     letters = _letters(view)
     shown: dict[str, str] = {}
     explained = False
@@ -41,16 +47,36 @@ def print_task(view: TaskView, console: Console | None = None) -> None:
         console.print()
         console.print(Text(_safe(f"{stack}, {condition}"), style="bold"))
         attempts = _attempts(view, (stack, condition), letters)
-        console.print(_outcomes(list(outcomes), attempts))
+        _put(console, _outcomes(list(outcomes), attempts))
         if not explained and any(len(names) > 1 for names in attempts.values()):
             console.print(Text(_LEGEND, style="dim"))
             explained = True
-        console.print(_candidates(view, (stack, condition), letters, shown, console.width))
+        _print_candidates(console, view, (stack, condition), letters, shown)
+    if view.not_given:
+        console.print()
+        _put(console, Text(_safe(f"Failing inputs are not shown: {view.not_given}."), style="dim"))
     if view.verdicts:
         console.print(Text("\nVerdicts", style="bold"))
         _print_verdicts(console, _verdict_rows(view, letters))
     if not view.outcomes and not view.verdicts:
         console.print(Text("\nNo outcome of this task is sealed yet.", style="yellow"))
+
+
+def names_an_input(view: TaskView) -> bool:
+    """Whether a verification failed on an input that could be shown."""
+    return any(_NUMBERED.match(row["detail"]) for row in view.executions)
+
+
+def _put(console: Console, what: Text | Table) -> None:
+    """Print without blanks added at the ends of lines; in a terminal within its width, else no text is broken."""
+    if isinstance(what, Text) and not console.is_terminal:
+        console.print(what, soft_wrap=True)
+        return
+    options = console.options if console.is_terminal else console.options.update(width=_ANY_WIDTH)
+    for line in console.render_lines(what, options, pad=False):
+        text = Text.assemble(*((segment.text, segment.style or "") for segment in line))
+        text.rstrip()
+        console.print(text, soft_wrap=True)
 
 
 def _letters(view: TaskView) -> dict[str, str]:
@@ -93,8 +119,10 @@ def _outcomes(rows: list[Row], attempts: dict[int, list[str]]) -> Table:
     return table
 
 
-def _candidates(view: TaskView, where: tuple[str, str], letters: dict[str, str], shown: dict[str, str], width: int) -> Table:
-    """The distinct candidates of one condition side by side, as many as the terminal has room for in a row.
+def _print_candidates(
+    console: Console, view: TaskView, where: tuple[str, str], letters: dict[str, str], shown: dict[str, str]
+) -> None:
+    """Print the distinct candidates of one condition: side by side where the terminal has room, and else one below the other.
 
     `shown` maps the candidates whose text was printed before to where that was, and is added to.
     """
@@ -106,14 +134,20 @@ def _candidates(view: TaskView, where: tuple[str, str], letters: dict[str, str],
             before = shown.setdefault(digest, ", ".join(where))
             first_time = before == ", ".join(where)
             texts[digest] = Text(_block(row["candidate"])) if first_time else Text(f"as under {_safe(before)}", style="dim")
-    across = max(1, min(len(texts), width // _COLUMN))
+    cells = [_candidate(view, mine, digest, text, letters) for digest, text in texts.items()]
+    across = min(len(cells), console.width // _COLUMN) if console.is_terminal else 1
+    if across <= 1:
+        for number, cell in enumerate(cells):
+            if number:
+                console.print()
+            _put(console, cell)
+        return
     table = Table(box=None, pad_edge=False, show_header=False, padding=(1, 3, 0, 0), expand=True)
     for _ in range(across):
         table.add_column(ratio=1, overflow="fold")
-    cells = [_candidate(view, mine, digest, text, letters) for digest, text in texts.items()]
     for start in range(0, len(cells), across):
         table.add_row(*cells[start : start + across])
-    return table
+    _put(console, table)
 
 
 def _candidate(view: TaskView, mine: list[Row], digest: str, text: Text, letters: dict[str, str]) -> Text:
@@ -125,7 +159,7 @@ def _candidate(view: TaskView, mine: list[Row], digest: str, text: Text, letters
         for row in view.executions
         if row["condition"] == condition and row["stack"] == mine[0]["stack"] and row["candidate_sha256"] == digest
     ]
-    said = dict.fromkeys(_verification(row) for row in checks)
+    said = dict.fromkeys(_verification(row, view.given) for row in checks)
     result = Text()
     result.append(f"{letters[digest]}  ", style="bold")
     replicates = sorted({cell[0] for cell in cells})
@@ -136,10 +170,23 @@ def _candidate(view: TaskView, mine: list[Row], digest: str, text: Text, letters
     return result.append(text)
 
 
-def _verification(row: Row) -> tuple[str, str]:
-    """The verification in a line, and its outcome."""
+def _verification(row: Row, given: Task | None) -> tuple[str, str]:
+    """The verification in a line, with the input that it failed on below where that is known; and its outcome."""
     parts = [row["outcome"], "" if row["reason"] == row["outcome"] else row["reason"], row["detail"]]
-    return _block(": ".join(part for part in parts if part), lines=6), row["outcome"]
+    said = _block(": ".join(part for part in parts if part), lines=6)
+    call = _failing_call(given, row["detail"]) if given else ""
+    return f"{said}\n  {call}" if call else said, row["outcome"]
+
+
+def _failing_call(given: Task, detail: str) -> str:
+    """The input that a detail is about, as it is named there and as a call; empty where there is none."""
+    found = _NUMBERED.match(detail)
+    number = int(found[2]) + (given.n_base_inputs if found[1] == "plus " else 0) if found else len(given.inputs)
+    if found is None or number >= len(given.inputs):
+        return ""
+    arguments = decode(given.inputs[number])
+    call = f"{given.entry_point}({', '.join(map(repr, arguments))})" if isinstance(arguments, list) else repr(arguments)
+    return _safe(f"{found[0]}: {call[:_INPUT_SHOWN]}{'…' if len(call) > _INPUT_SHOWN else ''}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +224,14 @@ def _print_verdicts(console: Console, rows: list[_Judged]) -> None:
     """A table of repeats, or, where that is wider than the terminal, a line per repeat under each judge's name."""
     table = _verdict_table(rows)
     if console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum <= console.width:
-        console.print(table)
+        _put(console, table)
         return
     for row in rows:
         console.print(Text(f"{row.judge} on candidate {row.candidate} of {row.stack}, executed: ", style="dim") + row.executed)
         upright = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
         for repeat, said in row.said.items():
             upright.add_row(Text(f"  repeat {repeat}", style="dim"), said)
-        console.print(upright)
+        _put(console, upright)
 
 
 def _verdict_table(rows: list[_Judged]) -> Table:

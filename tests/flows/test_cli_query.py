@@ -221,10 +221,13 @@ class TestShow:
 
     def test_candidates_stand_side_by_side_when_there_is_room(self, root):
         def lines(width):
-            return run("show", "Human/1", "--condition", "live", "--store", root, COLUMNS=str(width)).splitlines()
+            # What Rich takes for a terminal, of that size and without colours.
+            terminal = {"FORCE_COLOR": "1", "TERM": "dumb", "LINES": "25", "COLUMNS": str(width)}
+            return run("show", "Human/1", "--condition", "live", "--store", root, **terminal).splitlines()
 
         assert any("A  replicate 0 " in line and "B  replicate 1" in line for line in lines(130))
         assert not any("A  replicate 0 " in line and "B  replicate 1" in line for line in lines(80))
+        assert not any(line.endswith(" ") for width in (80, 130) for line in lines(width))
 
     def test_the_same_candidate_has_one_letter_everywhere(self, root):
         text = run("show", "Human/0", "--store", root, COLUMNS="130")

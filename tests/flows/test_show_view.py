@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+
 import pytest
 from rich.console import Console
 
-from flows.show_data import TaskView, find_task
+from flows.show_data import TaskView, find_task, with_inputs
 from flows.show_view import print_task
+from schemas.records import Task, TaskKind
 from schemas.study import Study
+from schemas.values import encode
 from tests.support import stages
 
 PROMPT = "Replace every vowel by the next one and leave everything else precisely as it stands, accented letters included."
@@ -88,6 +93,73 @@ def test_free_text_breaks_at_words():
     assert " ".join(lines[start : start + 2]) == PROMPT
     candidate = lines[lines.index("x = 0") + 1 :][:3]
     assert {word for line in candidate for word in line.split()} <= words
+
+
+CODE = "def f(text):\n    return '" + "ab " * 60 + "'\n\n\nassert f(1)\n"
+
+
+def test_into_a_pipe_no_line_is_broken_or_gets_blanks():
+    found = view()
+    found.generations[0]["candidate"] = CODE
+    console = Console(width=80, force_terminal=False, highlight=False)
+    with console.capture() as capture:
+        print_task(found, console)
+    text = capture.get()
+    assert f"\n{CODE}" in text
+    assert f"\n{PROMPT}\n" in text
+    assert not [line for line in text.splitlines() if line.endswith(" ")]
+
+
+def failed(detail: str, given: Task | None) -> str:
+    cell = {"stack": "oracle", "condition": "live", "candidate_sha256": "0" * 64, "outcome": "fail", "reason": "mismatch"}
+    return shown(dataclasses.replace(view(attempts=1), executions=[{**cell, "detail": detail}], given=given), 600)
+
+
+@pytest.mark.parametrize(
+    ("detail", "call"),
+    [
+        ("input 2: expected 1, found 2", "input 2: f((1, 2), {'a': 0.5})"),
+        ("base input 0: expected 1, found 2", "base input 0: f(1)"),
+        ("plus input 0: ValueError: no", "plus input 0: f('\\x1b[2J')"),
+        ("plus input 2: ValueError: no", f"plus input 2: f('{'x' * 397}…"),
+        ("plus input 3: of another benchmark", None),
+        ("test: AssertionError: input 0: no", None),
+    ],
+)
+def test_the_input_that_failed_is_shown_as_a_call(detail: str, call: str | None):
+    arguments = ([1], ["\x1b[2J"], [(1, 2), {"a": 0.5}], ["x" * 1000])
+    given = Task("t/1", TaskKind.FUNCTION, "?", "", "f", inputs=tuple(map(encode, arguments)), n_base_inputs=1)
+    lines = failed(detail, given).splitlines()
+    below = "\n".join(lines[lines.index(f"fail: mismatch: {detail}") + 1 :][:2])
+    assert below.startswith(f"  {call}" if call else "x = 0\n")
+    assert "\x1b" not in below
+
+
+def test_inputs_come_from_the_benchmark_that_was_run(reverified, tmp_path):
+    found = find_task(reverified, "starter/01-alternating-digits")
+    assert with_inputs(found, reverified, None).given.inputs
+    away = dataclasses.replace(found, protocol="0" * 64)
+    assert (with_inputs(away, reverified, None).given, with_inputs(away, reverified, None).not_given) == (
+        None,
+        "the protocol cannot be read",
+    )
+    assert "Failing inputs are not shown: the protocol cannot be read." in shown(with_inputs(away, reverified, None))
+
+
+def test_another_file_than_the_one_that_was_run_gives_no_inputs(tmp_path):
+    file = tmp_path / "tasks.jsonl"
+    line = {"id": "t", "prompt": "?", "entry_point": "f", "reference": "def f(x):\n    return x\n", "inputs": [[7]]}
+    file.write_text(json.dumps(line) + "\n")
+    body = stages.body(benchmark={"name": "jsonl", "path": str(file)}, conditions=[{"name": "live", "kind": "live"}], replicates=2)
+    study, store = Study.model_validate(body), tmp_path / "s"
+    stages.run(study, store, limit=None)
+    found = find_task(store, "t")
+    assert with_inputs(found, store, study).given.inputs == ("[7]",)
+    assert "--study FILE" in with_inputs(found, store, None).not_given
+    file.write_text(json.dumps(line | {"inputs": [[8]]}) + "\n")
+    assert with_inputs(found, store, study).not_given == "the benchmark is not the one that was run"
+    file.unlink()
+    assert "tasks.jsonl" in with_inputs(found, store, study).not_given
 
 
 @pytest.fixture(scope="module")
