@@ -53,8 +53,6 @@ def resolve(study: Study, *, limit: int | None = None, replicates: int | None = 
         raise DataError(benchmark.name, expected="at least one task", found="none", remedy="Check the file and --limit.")
     identities = checker_identities(study, benchmark)
     checkers = {name: str(identity["name"]) for name, identity in identities.items()}
-    for index, stack in enumerate(study.stacks):
-        _check_packages(stack, f"stacks.{index}.verifier.packages", runs_code=runs_code(checkers[stack.name]))
     executors = {
         stack.name: resolve_executor(stack.verifier, _provider_names(study, stack), runs_code=runs_code(checkers[stack.name]))
         for stack in study.stacks
@@ -93,6 +91,7 @@ def checker_identities(study: Study, benchmark: Benchmark) -> dict[str, dict[str
         place = f"stacks.{index}.verifier"
         name = checker_for(stack.verifier, benchmark.tasks[0].kind, place, lacking=lacking)
         found[stack.name] = identity(name, stack.verifier.options, place)
+        _check_packages(stack, f"{place}.packages", runs_code=runs_code(name, place))
     return found
 
 
