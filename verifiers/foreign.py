@@ -76,7 +76,7 @@ class _Foreign:
                 f"{self._name}, task {task.id}",
                 expected=f"`{method}` to return, whatever the candidate does",
                 found=cut(f"{type(error).__name__}: {error}", _SHOWN) + self._line(error),
-                remedy="Mend that checker or name another one; what is sealed is kept, and the same command continues.",
+                remedy="Mend that checker, or name another one; what is sealed is kept.",
             ) from error
 
     def _line(self, error: Exception) -> str:
