@@ -64,7 +64,10 @@ def show(
     task: Annotated[str, typer.Argument(help="The task's id, for instance HumanEval/0.", metavar="TASK")],
     condition: Annotated[str | None, typer.Option("--condition", help="Only this condition.", metavar="C")] = None,
     store: StoreOption = DEFAULT_STORE,
-    study: Annotated[str | None, typer.Option("--study", help="A study's name, or its file.", metavar="STUDY")] = None,
+    study: Annotated[
+        str | None,
+        typer.Option("--study", help="A study's name, or its file, from which failing inputs are shown.", metavar="STUDY"),
+    ] = None,
 ) -> None:
     """Show one task: its prompt, and candidates, outcomes and verdicts across replicates, side by side."""
     from flows.show_data import find_task, with_inputs
