@@ -121,8 +121,6 @@ def stopped(run: Run) -> Judgement | None:
         return Judgement(Reason.SIGNAL, _signal_name(run.status))
     if run.ended is Ended.OVERFLOW:
         return Judgement(Reason.OUTPUT_LIMIT, f"more than {len(run.body)} bytes written in all")
-    if run.ended is Ended.STOPPED:
-        return Judgement(Reason.PROTOCOL_ERROR, "results that were wrong, and then were changed")
     reasons = {
         Ended.CPU: Reason.CPU_LIMIT,
         Ended.WALL: Reason.WALL_LIMIT,

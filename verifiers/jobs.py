@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from schemas.records import Outcome, Reason
 from schemas.values import MAX_BYTES
-from verifiers.supervisor.wires import JOB, Header
+from verifiers.supervisor.wires import Header
 
 OUTPUT_BYTES = MAX_BYTES
 TOTAL_BYTES = 16 * 2**20
@@ -54,8 +54,6 @@ class Ended(StrEnum):
     WALL = "wall"
     IDLE = "idle"
     OVERFLOW = "overflow"
-    STOPPED = "stopped"
-    """By the host, because what the candidate had written proved it wrong."""
     OOM = "oom"
     """The whole container ran out of memory; there is no more to know."""
 
@@ -154,17 +152,15 @@ class Job:
     """Mode ``calls``: CPU seconds per input; each call's time is said, and a call that takes twice its limit ends the process with
     SIGPROF. Empty: no such limit, and no time."""
 
-    def header(self, length: int, look: float = 0.0) -> Header:
-        """What the supervisor may know of it, given the body's length and when to show the output so far for the first time."""
+    def header(self, length: int) -> Header:
+        """What the supervisor may know of it, given the length of the body."""
         limits = self.limits
         return Header(
-            kind=JOB,
             length=length,
             cpu=2 * limits.cpu_seconds,
             backstop=math.ceil(3 * limits.cpu_seconds),
             wall=limits.wall_seconds,
             idle=limits.idle_seconds,
-            look=look,
             total=limits.total_bytes,
             memory=limits.memory_bytes,
         )

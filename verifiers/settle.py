@@ -15,7 +15,6 @@ from verifiers.sandbox.pool import Lane
 
 CPU_RUNS = 5
 STALL_RUNS = 2
-_UNFINISHED = Run(Ended.WALL, 0, b"", cpu_seconds=0.0, wall_seconds=0.0, peak_bytes=0, oom=False, cpu_limit_seconds=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +28,11 @@ class Settled:
 
 def settle(lane: Lane, job: Job, judge: Callable[[Run], Judgement]) -> Settled:
     """Run a job until its verdict does not hang on the machine's load. Raises UnavailableError."""
-
-    def enough(output: bytes) -> bool:
-        # As of a run whose end is not known: only what is wrong already can make it a mismatch.
-        return judge(replace(_UNFINISHED, body=output, cpu_limit_seconds=job.limits.cpu_seconds)).reason is Reason.MISMATCH
-
-    run, faults = lane.run(job, enough)
+    run, faults = lane.run(job)
     history = [dict(fault.summary()) for fault in faults]
     runs = [(run, _with_limit(run, judge(run)))]
     while _is_open(runs):
-        run, faults = lane.run_alone(job, enough)
+        run, faults = lane.run_alone(job)
         history.extend(dict(fault.summary()) for fault in faults)
         runs.append((run, _with_limit(run, judge(run))))
     kept = min(runs, key=lambda pair: (_is_slow(pair[1]), pair[0].cpu_seconds))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from schemas.records import Outcome, Reason, Reference, Task, TaskKind
 from schemas.values import encode
-from verifiers.jobs import Ended, Run
+from verifiers.jobs import Ended, Job, Run
 from verifiers.sandbox.base import SandboxError
 
 HOST = """
@@ -59,7 +59,7 @@ class FakeSandbox:
         self._script = iter(script)
         self._log = log
 
-    def run(self, *_: object) -> Run:
+    def run(self, _: Job) -> Run:
         step = next(self._script)
         self._log.append(f"run {self.name}")
         if isinstance(step, str):

@@ -124,7 +124,7 @@ def test_closing_stops_what_runs_and_cancels_what_waits() -> None:
     class Endless:
         name = "endless"
 
-        def run(self, *_: object) -> Run:
+        def run(self, _: Job) -> Run:
             started.set()
             assert aborted.wait(10)
             raise SandboxError("aborted")

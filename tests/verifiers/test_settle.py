@@ -95,7 +95,7 @@ def test_rechecks_are_alone() -> None:
     class Sandbox:
         name = ""
 
-        def run(self, job: Job, *_: object) -> Run:
+        def run(self, job: Job) -> Run:
             active.append(1)
             try:
                 if job.source == "other":

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from verifiers.jobs import Ended, Job, Run
-from verifiers.supervisor.wires import LENGTH_BYTES, STOP, frame_length
+from verifiers.supervisor.wires import LENGTH_BYTES, frame_length
 
-Enough = Callable[[bytes], bool]
-"""Whether the output so far of a candidate that still runs proves it wrong, so that it may be stopped."""
-_LOOK_SECONDS = 0.1
 _MAX_FACTS = 2**16
 GRACE_SECONDS = 30.0
 """Beyond a job's wall limit: for killing, wiping and the way back."""
@@ -34,8 +31,8 @@ class Sandbox(Protocol):
 
     name: str
 
-    def run(self, job: Job, enough: Enough | None = None) -> Run:
-        """Run one job, to its end or until its output is enough."""
+    def run(self, job: Job) -> Run:
+        """Run one job."""
 
     def abort(self) -> None:
         """From another thread: make `run` fail at once. Never raises."""
@@ -69,30 +66,20 @@ class Conversation:
             raise SandboxError("the supervisor did not greet", container=self._name)
         return str(header.get("python"))
 
-    def run(self, job: Job, enough: Enough | None = None) -> Run:
-        """Send a job, wait for its end; stop it when its output is enough."""
+    def run(self, job: Job) -> Run:
+        """Send a job, wait for its end."""
         deadline = time.monotonic() + job.limits.wall_seconds + GRACE_SECONDS
         if self._buffer:
             # Whatever it is, it was sent before this job and must not be taken for its answer.
             raise SandboxError("the supervisor sent more than its job's frames", container=self._name)
         body = job.body()
-        self._send(job.header(len(body), _LOOK_SECONDS if enough else 0.0).pack() + body, deadline)
+        self._send(job.header(len(body)).pack() + body, deadline)
+        facts = self._facts(deadline)
         try:
-            facts = self._end(job, enough, deadline)
-            body = self._take(_size(facts["body"], job.limits.total_bytes), deadline)
+            body = self._take(_size(facts, job.limits.total_bytes), deadline)
             return _run(facts, body, job, self._name)
         except (KeyError, ValueError, TypeError) as error:
             raise SandboxError(f"the supervisor sent facts that cannot be: {error}", container=self._name) from None
-
-    def _end(self, job: Job, enough: Enough | None, deadline: float) -> dict[str, Any]:
-        """The facts at the job's end. What it shows before is nothing to judge by: it may change it."""
-        shown = bytearray()
-        while "so_far" in (facts := self._facts(deadline)):
-            shown += self._take(_size(facts["so_far"], job.limits.total_bytes - len(shown)), deadline)
-            if enough is not None and enough(bytes(shown)):
-                self._send(STOP, deadline)
-                enough = None
-        return facts
 
     def _send(self, data: bytes, deadline: float) -> None:
         """Send a job. A supervisor that ends meanwhile may have said why, and that is worth more than that it is gone."""
@@ -123,8 +110,8 @@ class Conversation:
         return data
 
 
-def _size(said: Any, most: int) -> int:
-    size = int(said)
+def _size(facts: Mapping[str, Any], most: int) -> int:
+    size = int(facts["body"])
     if 0 <= size <= most:
         return size
     raise ValueError(f"{size} bytes of output")

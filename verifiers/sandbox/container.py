@@ -15,7 +15,7 @@ from docker import DockerClient
 from docker.types import LogConfig
 
 from verifiers.jobs import Ended, Job, Run
-from verifiers.sandbox.base import Conversation, Enough, SandboxError
+from verifiers.sandbox.base import Conversation, SandboxError
 from verifiers.sandbox.engine import ENGINE_ERRORS, connect, labels, remove
 
 _START_SECONDS = 60.0
@@ -54,11 +54,11 @@ class ContainerSandbox:
             self.close()
             raise
 
-    def run(self, job: Job, enough: Enough | None = None) -> Run:
+    def run(self, job: Job) -> Run:
         """Run one job. A container that the kernel ended for memory is the candidate's doing, every other end is a fault."""
         started = time.monotonic()
         try:
-            return self._conversation.run(job, enough)
+            return self._conversation.run(job)
         except SandboxError:
             if not self._out_of_memory():
                 raise

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from verifiers.jobs import Ended, Fault, Job, Run
-from verifiers.sandbox.base import Enough, Sandbox, SandboxError
+from verifiers.sandbox.base import Sandbox, SandboxError
 
 T = TypeVar("T")
 
@@ -101,17 +101,17 @@ class Lane:
             self.discard()
         self._knows_canonicals = canonicals
 
-    def run(self, job: Job, enough: Enough | None = None) -> tuple[Run, tuple[Fault, ...]]:
-        """Run a job, again in a new sandbox if one fails; the failures come with it. Stop it when its output is enough.
+    def run(self, job: Job) -> tuple[Run, tuple[Fault, ...]]:
+        """Run a job, again in a new sandbox if one fails; the failures come with it.
 
         Raises UnavailableError, and ClosedError when the pool is closed meanwhile.
         """
-        return self._attempts(job, enough, self._gate.shared)
+        return self._attempts(job, self._gate.shared)
 
-    def run_alone(self, job: Job, enough: Enough | None = None) -> tuple[Run, tuple[Fault, ...]]:
+    def run_alone(self, job: Job) -> tuple[Run, tuple[Fault, ...]]:
         """The same in a fresh sandbox, while no other job of this pool runs."""
         self.discard()
-        return self._attempts(job, enough, self._gate.alone)
+        return self._attempts(job, self._gate.alone)
 
     def discard(self) -> None:
         """Remove the sandbox; the next job gets a new one."""
@@ -131,9 +131,7 @@ class Lane:
         if self._tests is not None:
             self._tests.discard()
 
-    def _attempts(
-        self, job: Job, enough: Enough | None, gate: Callable[[], contextlib.AbstractContextManager[None]]
-    ) -> tuple[Run, tuple[Fault, ...]]:
+    def _attempts(self, job: Job, gate: Callable[[], contextlib.AbstractContextManager[None]]) -> tuple[Run, tuple[Fault, ...]]:
         faults: list[Fault] = []
         while len(faults) < _ATTEMPTS:
             sandbox = self._ready(faults)
@@ -143,7 +141,7 @@ class Lane:
                 break
             try:
                 with gate():
-                    run = sandbox.run(job, enough)
+                    run = sandbox.run(job)
             except SandboxError as error:
                 faults.append(Fault(error.detail, error.container, os.getloadavg()[0]))
                 self.discard()
@@ -175,7 +173,7 @@ class Lane:
 
 def _is_abnormal(run: Run) -> bool:
     """Whether the sandbox may have suffered: a limit, a signal, memory, something left behind."""
-    return run.ended not in (Ended.EXITED, Ended.STOPPED) or run.oom or bool(run.leftovers)
+    return run.ended is not Ended.EXITED or run.oom or bool(run.leftovers)
 
 
 class Pool:

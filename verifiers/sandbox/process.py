@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from verifiers.jobs import Job, Run
-from verifiers.sandbox.base import Conversation, Enough, SandboxError
+from verifiers.sandbox.base import Conversation, SandboxError
 
 _SUPERVISOR = Path(__file__).resolve().parents[1] / "supervisor" / "supervisor.py"
 _START_SECONDS = 30.0
@@ -89,9 +89,9 @@ class ProcessSandbox:
             self.close()
             raise
 
-    def run(self, job: Job, enough: Enough | None = None) -> Run:
+    def run(self, job: Job) -> Run:
         """Run one job."""
-        return self._conversation.run(replace(job, limits=replace(job.limits, memory_bytes=self._memory)), enough)
+        return self._conversation.run(replace(job, limits=replace(job.limits, memory_bytes=self._memory)))
 
     def abort(self) -> None:
         """End the supervisor, which ends its candidate first."""

@@ -30,17 +30,7 @@ sys.path.insert(0, _ROOT)
 from verifiers.supervisor import child  # noqa: E402 - the path must be set before
 from verifiers.supervisor.processes import Container, Home, Host, Tally  # noqa: E402
 from verifiers.supervisor.wipe import JOB_DIRECTORY, sizes, wipe  # noqa: E402
-from verifiers.supervisor.wires import (  # noqa: E402
-    STOP,
-    Header,
-    HostGoneError,
-    open_output,
-    pass_on,
-    read_exactly,
-    read_header,
-    send,
-    show,
-)
+from verifiers.supervisor.wires import Header, HostGoneError, open_output, pass_on, read_exactly, read_header, send  # noqa: E402
 
 # A candidate should find no more to import than a plain Python offers.
 sys.path[:] = [entry for entry in sys.path if entry not in {_ROOT, str(Path(__file__).resolve().parent)}]
@@ -128,7 +118,7 @@ class Supervisor:
         os.close(tell)
         tally = Tally(main=pid)
         try:
-            ended = self._watch(limits, told, tally, output)
+            ended = self._watch(limits, told, tally)
         finally:
             self._home.kill_all(tally)
             wall = time.monotonic() - started
@@ -158,8 +148,8 @@ class Supervisor:
         os.close(output)
         return None
 
-    def _watch(self, limits: Header, told: int, tally: Tally, output: int) -> str:
-        """Wait until the candidate ends, crosses a limit or is to be stopped; which of them."""
+    def _watch(self, limits: Header, told: int, tally: Tally) -> str:
+        """Wait until the candidate ends or crosses a limit; which of the two."""
         os.set_blocking(told, False)
         poll = select.poll()
         for descriptor in (told, self._wake):
@@ -171,23 +161,18 @@ class Supervisor:
             if self._wake in ready:
                 self._reap(tally)
             if watch is None and _has_started(told, ended=tally.status is not None):
-                watch = _Watch(limits, output)
+                watch = _Watch(limits)
                 poll.unregister(told)
                 poll.register(0, select.POLLIN)  # not before: until then the job's body stands there
             if 0 in ready:
-                if os.read(0, 1) != STOP:
-                    raise HostGoneError  # nothing else is sent while a job runs, so this is the end of the connection
-                ended = "stopped"
-            ended = self._end_of(tally, watch) or ended
+                raise HostGoneError  # nothing is sent while a job runs, so this is the end of the connection
+            ended = self._end_of(tally, watch)
         return ended
 
     def _end_of(self, tally: Tally, watch: _Watch | None) -> str:
         if tally.status is not None:
             return "exited"
-        if watch is None:
-            return ""
-        watch.show()
-        return watch.crossed(lambda: self._home.cpu(tally))
+        return watch.crossed(lambda: self._home.cpu(tally)) if watch is not None else ""
 
     def _reap(self, tally: Tally) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -220,27 +205,13 @@ class Supervisor:
 
 
 class _Watch:
-    """Notices a crossed limit, looking at the CPU only every so often; and shows the output so far, ever more rarely."""
+    """Notices a crossed limit; looks at the CPU only every so often."""
 
-    def __init__(self, limits: Header, output: int) -> None:
+    def __init__(self, limits: Header) -> None:
         self._limits = limits
-        self._output = output
         self._started = self._next_look = self._progress_at = time.monotonic()
         self._next_look += _TICK_SECONDS
         self._progress = 0.0
-        self._next_show = self._started + limits.look if limits.look else float("inf")
-        self._shown = 0
-
-    def show(self) -> None:
-        now = time.monotonic()
-        if now < self._next_show:
-            return
-        self._next_show = 2 * now - self._started
-        size = min(os.fstat(self._output).st_size, self._limits.total)
-        if size > self._shown:
-            send({"so_far": size - self._shown})
-            show(self._output, self._shown, size)
-            self._shown = size
 
     def crossed(self, cpu: Any) -> str:
         now = time.monotonic()

@@ -5,26 +5,19 @@ that it forks. Back comes one frame, four bytes of length and JSON of the superv
 candidate's as the JSON says. They lie in a file in memory that the candidate wrote; the kernel copies them from there, once every
 process that could change them is dead. So the supervisor's memory, of which every later candidate gets a copy, never holds them,
 and no length on the wire depends on anything but the file's size.
-
-A job that takes longer shows now and then what its file holds so far, for the host to stop it where that proves the candidate
-wrong. The candidate lives and may change the file meanwhile, so this is nothing to judge by, and what is missing of the announced
-length is made up with zeros.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import struct
 import tempfile
 from typing import Any, NamedTuple
 
-_HEADER = struct.Struct(">cQ5d2Q")
+_HEADER = struct.Struct(">Q4d2Q")
 _LENGTH = struct.Struct(">I")
 LENGTH_BYTES = _LENGTH.size
-JOB, STOP = b"j", b"s"
-_ZEROS = bytes(2**16)
 
 
 class HostGoneError(Exception):
@@ -34,8 +27,6 @@ class HostGoneError(Exception):
 class Header(NamedTuple):
     """All that the supervisor is told of a job."""
 
-    kind: bytes
-    """`JOB`; `STOP` in its place is all of a message, and means nothing when no job runs."""
     length: int
     """Bytes of the body that follows."""
     cpu: float
@@ -44,8 +35,6 @@ class Header(NamedTuple):
     """Seconds at which the kernel stops it."""
     wall: float
     idle: float
-    look: float
-    """Seconds after which the output so far is shown for the first time; 0: never."""
     total: int
     """Bytes that the candidate may write in all."""
     memory: int
@@ -75,10 +64,8 @@ def read_exactly(size: int) -> bytes:
 
 
 def read_header() -> Header:
-    """The next job's header. A word to stop the job before it came too late."""
-    while (kind := read_exactly(1)) == STOP:
-        pass
-    return Header(*_HEADER.unpack(kind + read_exactly(_HEADER.size - 1)))
+    """The next job's header."""
+    return Header(*_HEADER.unpack(read_exactly(_HEADER.size)))
 
 
 def send(facts: dict[str, Any]) -> None:
@@ -111,18 +98,6 @@ def pass_on(output: int, size: int) -> None:
         count = os.sendfile(1, output, sent, size - sent)
         if not count:
             raise OSError("output could not be passed on")
-        sent += count
-
-
-def show(output: int, start: int, end: int) -> None:
-    """Send so many bytes of the output of a candidate that lives, unread."""
-    sent = start
-    with contextlib.suppress(OSError):
-        while sent < end and (count := os.sendfile(1, output, sent, end - sent)):
-            sent += count
-    while sent < end:
-        count = min(end - sent, len(_ZEROS))
-        _write(_ZEROS[:count])
         sent += count
 
 
