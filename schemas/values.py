@@ -205,7 +205,7 @@ def _is_simple(text: str) -> bool:
     return "{" not in text and not _CLOSER_LOOK.search(text) and text.count(",") + text.count("[") < MAX_NODES
 
 
-_scan_simple = make_scanner(json.JSONDecoder(parse_constant=_refuse_constant))
+_scan_simple = make_scanner(json.JSONDecoder(parse_constant=_refuse_constant))  # type: ignore[arg-type]  # a wrong stub
 _JSON = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_plain_int, parse_float=_finite_float)
 
 

@@ -101,11 +101,13 @@ class Limits:
     """Bytes of all encoded outputs together; each one that goes over is said to be too large. 0: no such limit."""
     memory_bytes: int = 0
     """Used where no cgroup bounds memory; 0: none."""
+    alone: bool = False
+    """Whether nothing else of the pool runs meanwhile: then the wall limit is half as long, for the others wait."""
 
     @property
     def wall_seconds(self) -> float:
-        """Safety net: six times the CPU limit, half a minute at least."""
-        return max(6 * self.cpu_seconds, 30.0)
+        """Safety net: six times the CPU limit, three times when alone, half a minute at least."""
+        return max((3 if self.alone else 6) * self.cpu_seconds, 30.0)
 
     @property
     def idle_seconds(self) -> float:
@@ -152,10 +154,11 @@ class Job:
     """Mode ``calls``: CPU seconds per input; each call's time is said, and a call that takes twice its limit ends the process with
     SIGPROF. Empty: no such limit, and no time."""
 
-    def header(self, length: int) -> Header:
-        """What the supervisor may know of it, given the length of the body."""
+    def header(self, number: int, length: int) -> Header:
+        """What the supervisor may know of it, given its number and the length of the body."""
         limits = self.limits
         return Header(
+            job=number,
             length=length,
             cpu=2 * limits.cpu_seconds,
             backstop=math.ceil(3 * limits.cpu_seconds),

@@ -1,7 +1,9 @@
 """Settles verdicts near a time limit: CPU gives the verdict, and what looks slow is run again, alone, before it counts.
 
 CPU time only ever inflates under load, so the smallest of up to five runs is the closest to the truth. One run at or under the
-limit settles the matter. A wall limit or an idle process may be the machine's fault, so it must happen again to count.
+limit settles the matter. A wall limit or an idle process may be the machine's fault, and memory that ran out an earlier
+candidate's, so each must happen again, in a fresh sandbox, to count. While a candidate runs alone all others wait, so the time for
+that is bounded.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from verifiers.sandbox.pool import Lane
 
 CPU_RUNS = 5
 STALL_RUNS = 2
+ALONE_SECONDS = 60.0
+"""When a candidate has run alone for so long it is not run again; a run that has begun is finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +35,12 @@ def settle(lane: Lane, job: Job, judge: Callable[[Run], Judgement]) -> Settled:
     run, faults = lane.run(job)
     history = [dict(fault.summary()) for fault in faults]
     runs = [(run, _with_limit(run, judge(run)))]
+    alone = replace(job, limits=replace(job.limits, alone=True))
     while _is_open(runs):
-        run, faults = lane.run_alone(job)
+        run, faults = lane.run_alone(alone)
         history.extend(dict(fault.summary()) for fault in faults)
         runs.append((run, _with_limit(run, judge(run))))
-    kept = min(runs, key=lambda pair: (_is_slow(pair[1]), pair[0].cpu_seconds))
+    kept = min(runs, key=lambda pair: (pair[1].reason in _SUSPECT, pair[0].cpu_seconds))
     history.extend(dict(run.summary(judgement.reason)) for run, judgement in runs if run is not kept[0])
     return Settled(*kept, tuple(history))
 
@@ -49,15 +54,16 @@ def _with_limit(run: Run, judgement: Judgement) -> Judgement:
     return judgement
 
 
-def _is_slow(judgement: Judgement) -> bool:
-    return judgement.reason in (Reason.CPU_LIMIT, Reason.WALL_LIMIT, Reason.IDLE)
+_STALLS = frozenset({Reason.WALL_LIMIT, Reason.IDLE, Reason.OOM})
+_SUSPECT = _STALLS | {Reason.CPU_LIMIT}
 
 
 def _is_open(runs: list[tuple[Run, Judgement]]) -> bool:
     """Whether the verdict may still change."""
-    if not all(_is_slow(judgement) for _, judgement in runs):
+    if not all(judgement.reason in _SUSPECT for _, judgement in runs):
         return False
-    if any(run.ended in (Ended.CPU, Ended.SIGNALLED) for run, _ in runs):
+    if any(judgement.reason is Reason.CPU_LIMIT and run.ended in (Ended.CPU, Ended.SIGNALLED) for run, judgement in runs):
         return False  # stopped at twice the limit or more: load does not double CPU time
-    stalls = sum(judgement.reason is not Reason.CPU_LIMIT for _, judgement in runs)
-    return stalls < STALL_RUNS and len(runs) < CPU_RUNS
+    stalls = sum(judgement.reason in _STALLS for _, judgement in runs)
+    waited = sum(run.wall_seconds for run, _ in runs[1:])
+    return stalls < STALL_RUNS and len(runs) < CPU_RUNS and waited < ALONE_SECONDS

@@ -278,9 +278,25 @@ ATTACKS = (
         "import signal\nfor n in (14, 26, 27): signal.signal(n, signal.SIG_IGN)\n"
         "for n in (0, 1, 2): signal.setitimer(n, 0.001, 0.001)",
     ),
-    _then_honest(
+    _attempt(
         "descriptors in flight",
-        "import array, socket\none, other = socket.socketpair()\nfor sent in (3, one.fileno(), other.fileno()):\n"
-        "    one.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [sent]))])",
+        "import array, socket\none, other = socket.socketpair()\n"
+        "one.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [3]))])",
+    ),
+    _attempt("a socket's name", "import socket\nsocket.socket(socket.AF_UNIX).bind('\\0name')"),
+    _attempt("a port", "import socket\nsocket.create_server(('127.0.0.1', 5555))"),
+    _attempt("memory that no account names", "if libc.syscall(447, 0) < 0: raise OSError"),
+    _attempt("a ring of system calls", "if libc.syscall(425, 8, ctypes.create_string_buffer(120)) < 0: raise OSError"),
+    _attempt(
+        "a key in a ring",
+        "if libc.syscall({'x86_64': 248, 'aarch64': 217}[os.uname().machine], b'user', b'k', b'v', 1, -3) < 0: raise OSError",
+    ),
+    _attempt("an old call of another interface", "if libc.syscall(0x40000000 + 41, 1, 1, 0) < 0: raise OSError"),
+    _then_honest(
+        "what asyncio and pipes need", "import asyncio, socket\nasyncio.run(asyncio.sleep(0))\nsocket.socketpair()\nos.pipe()"
+    ),
+    _then_honest(
+        "room behind the end of the output's file",
+        "import ctypes\nctypes.CDLL(None).fallocate(3, 1, ctypes.c_long(0), ctypes.c_long(2**25))",
     ),
 )

@@ -7,7 +7,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from tests.verifiers.support import PLAIN, ran, starter
+from tests.verifiers.support import PLAIN, FakeSandbox, ran, starter
 from verifiers.jobs import Ended, Job, Limits, Mode, Run
 from verifiers.sandbox import pool as pool_module
 from verifiers.sandbox.base import SandboxError
@@ -147,3 +147,29 @@ def test_closing_stops_what_runs_and_cancels_what_waits() -> None:
     with pytest.raises(ClosedError):
         pool.submit(run_job)
     pool.close()
+
+
+def test_a_sandbox_whose_work_broke_off_is_not_used_again() -> None:
+    """Its answer may still come, and would be the next job's."""
+    log: list[str] = []
+
+    class Broken(FakeSandbox):
+        def run(self, _: Job) -> Run:
+            raise MemoryError
+
+    begin = starter([PLAIN], log)
+    made: list[FakeSandbox] = []
+
+    def start() -> FakeSandbox:
+        made.append(begin() if made else Broken([], log, "broken"))
+        return made[-1]
+
+    pool = Pool(start, 1)
+    try:
+        with pytest.raises(MemoryError):
+            pool.submit(lambda lane: lane.run(JOB)).result(10)
+        run, faults = pool.submit(lambda lane: lane.run(JOB)).result(10)
+    finally:
+        pool.close()
+    assert (run.container, faults) == ("s0", ())
+    assert log[0] == "close broken"

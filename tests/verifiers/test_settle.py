@@ -79,6 +79,32 @@ def test_a_stall_counts_when_it_happens_twice(log: list[str]) -> None:
     assert [each["reason"] for each in result.rechecks] == ["wall-limit"]
 
 
+def test_memory_that_ran_out_counts_when_it_runs_out_twice(log: list[str]) -> None:
+    out = ran(ended=Ended.SIGNALLED, status=9, oom=True)
+    judge = lambda run: Judgement(Reason.OOM if run.oom else Reason.PASS)  # noqa: E731
+    for script, reason, earlier in (([out, out], Reason.OOM, ["oom"]), ([out, PLAIN], Reason.PASS, ["oom"])):
+        pool = Pool(starter(script, log), 1)
+        try:
+            result = pool.submit(lambda lane: settle(lane, JOB, judge)).result(10)
+        finally:
+            pool.close()
+        assert result.judgement.reason is reason
+        assert [each["reason"] for each in result.rechecks] == earlier
+        assert [line for line in log if line.startswith("run")] == ["run s0", "run s1"]
+        log.clear()
+
+
+def test_others_do_not_wait_for_one_candidate_without_end(log: list[str]) -> None:
+    slow = ran(cpu_seconds=1.3, wall_seconds=31.0)
+    result = settled([slow, slow, slow], log)
+    assert result.judgement.reason is Reason.CPU_LIMIT
+    assert len(result.rechecks) == 2
+
+
+def test_a_run_alone_has_half_the_wall(log: list[str]) -> None:
+    assert (Limits(20.0).wall_seconds, Limits(20.0, alone=True).wall_seconds) == (120.0, 60.0)
+
+
 def test_a_stall_between_slow_runs(log: list[str]) -> None:
     result = settled([cpu(1.5), ran(ended=Ended.WALL, cpu_seconds=0.4), cpu(0.7)], log)
     assert result.judgement.reason is Reason.PASS

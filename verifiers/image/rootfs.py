@@ -36,6 +36,7 @@ _SOURCES = (
     "verifiers/supervisor/child.py",
     "verifiers/supervisor/processes.py",
     "verifiers/supervisor/supervisor.py",
+    "verifiers/supervisor/syscalls.py",
     "verifiers/supervisor/trial.py",
     "verifiers/supervisor/wipe.py",
     "verifiers/supervisor/wires.py",

@@ -58,6 +58,7 @@ class Conversation:
         self._channel = channel
         self._name = name
         self._buffer = bytearray()
+        self._jobs = 0
 
     def greet(self, seconds: float) -> str:
         """Wait until the supervisor is ready; the version of its Python."""
@@ -73,8 +74,11 @@ class Conversation:
             # Whatever it is, it was sent before this job and must not be taken for its answer.
             raise SandboxError("the supervisor sent more than its job's frames", container=self._name)
         body = job.body()
-        self._send(job.header(len(body)).pack() + body, deadline)
+        self._jobs += 1
+        self._send(job.header(self._jobs, len(body)).pack() + body, deadline)
         facts = self._facts(deadline)
+        if facts.get("job") != self._jobs:
+            raise SandboxError("the supervisor answered another job", container=self._name)
         try:
             body = self._take(_size(facts, job.limits.total_bytes), deadline)
             return _run(facts, body, job, self._name)

@@ -146,6 +146,9 @@ class Lane:
                 faults.append(Fault(error.detail, error.container, os.getloadavg()[0]))
                 self.discard()
                 continue
+            except BaseException:
+                self.discard()  # its answer may still come, and would be taken for the next job's
+                raise
             self._jobs += 1
             if self._jobs >= self._recycle or _is_abnormal(run):
                 self.discard()

@@ -146,12 +146,11 @@ class Container(Home):
         return int(os.pread(self._usage_now, 64, 0)) if self._usage_now is not None else 0
 
     def _held(self) -> int:
-        """Bytes that the kernel cannot take back: all but its cache of the image's files."""
+        """Bytes that the kernel cannot take back: all but its cache of files."""
         if self._memory is None:
             return 0
         text = os.pread(self._memory, 16384, 0)
-        cache = _field(text, b"file") or _field(text, b"cache")
-        return self._in_use() - max(0, cache - _field(text, b"shmem"))
+        return self._in_use() - _field(text, b"active_file") - _field(text, b"inactive_file")
 
     def _others(self) -> float:
         """CPU seconds of every process but this one since the container's start; 0 without a cgroup to ask."""

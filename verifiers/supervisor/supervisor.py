@@ -29,6 +29,7 @@ sys.path.insert(0, _ROOT)
 
 from verifiers.supervisor import child  # noqa: E402 - the path must be set before
 from verifiers.supervisor.processes import Container, Home, Host, Tally  # noqa: E402
+from verifiers.supervisor.syscalls import confine  # noqa: E402
 from verifiers.supervisor.wipe import JOB_DIRECTORY, sizes, wipe  # noqa: E402
 from verifiers.supervisor.wires import Header, HostGoneError, open_output, pass_on, read_exactly, read_header, send  # noqa: E402
 
@@ -125,22 +126,23 @@ class Supervisor:
             cpu = self._home.total(tally)
         os.close(told)
         clean = wipe(self._folders, lambda: self._home.become(uid), self._empty)
-        file = os.fstat(output)
-        written = file.st_size
+        written = os.fstat(output).st_size
         if ended == "exited" and written > limits.total:
             ended = "overflow"
         elif ended == "exited" and os.WIFSIGNALED(tally.status or 0):
             ended = "signalled"
         body = min(written, limits.total)
+        os.ftruncate(output, body)  # what else it holds is the candidate's, and must not be counted as ours
         send(
             {
+                "job": limits.job,
                 "ended": ended,
                 "status": _status(tally.status or 0),
                 "cpu": cpu,
                 "wall": wall,
                 "peak": tally.peak,
                 "oom": self._home.oom_kills() > ooms,
-                "leftovers": self._home.leftovers(512 * file.st_blocks) + ([] if clean else ["files"]),
+                "leftovers": self._home.leftovers(body) + ([] if clean else ["files"]),
                 "body": body,
             }
         )
@@ -312,6 +314,8 @@ def serve(arguments: list[str]) -> Callable[[], None] | None:
     sys.path += filter(os.path.isdir, [_PACKAGES] if home == "container" else packages)
     for name in _PRELOADED.split():
         __import__(name)
+    if sys.platform == "linux":
+        confine()
     site.setquit()  # a plain process runs without site, whose `exit` candidates may expect
     supervisor = Supervisor(Container() if home == "container" else Host(packages), scratch, int(first_uid))
     os.environ["HOME"] = str(Path(scratch, JOB_DIRECTORY))

@@ -15,7 +15,7 @@ import struct
 import tempfile
 from typing import Any, NamedTuple
 
-_HEADER = struct.Struct(">Q4d2Q")
+_HEADER = struct.Struct(">2Q4d2Q")
 _LENGTH = struct.Struct(">I")
 LENGTH_BYTES = _LENGTH.size
 
@@ -27,6 +27,8 @@ class HostGoneError(Exception):
 class Header(NamedTuple):
     """All that the supervisor is told of a job."""
 
+    job: int
+    """Its number in this conversation, which comes back with its answer."""
     length: int
     """Bytes of the body that follows."""
     cpu: float
