@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -20,7 +20,18 @@ from pydantic import BaseModel
 
 from schemas.records import Reason, Reference, Task, TaskKind
 from schemas.values import TooLargeError, UnencodableError, decode
-from verifiers.checkers import Bench, Need, NoOptions, exception_name, failure, incomplete, known_bad_functions, stopped, tidy
+from verifiers.checkers import (
+    Bench,
+    Need,
+    NoOptions,
+    exception_name,
+    failure,
+    incomplete,
+    known_bad_functions,
+    never_written,
+    stopped,
+    tidy,
+)
 from verifiers.compare import cut, show
 from verifiers.jobs import MOST_BYTES, OUTPUT_BYTES, Arguments, Job, Judgement, Lesson, Limits, Line, Mode, Run
 
@@ -127,27 +138,39 @@ class Asserts:
 
 def _course(bench: Bench, task: Task, candidate: str, calls: Sequence[str], bounds: _Bounds) -> _Course:
     """Run candidate and test in turn until they agree on the calls; of `calls`, those that are not known are empty texts."""
-    for _ in range(ROUNDS):
-        known = {place: call for place, call in enumerate(calls) if call}
-        end, heard, run = _run_candidate(bench, task, candidate, known, bounds)
-        if end.reason is not Reason.PASS and (not heard.answers or end.reason in _AT_ONCE):
-            return _Course(end)
-        trial, test_run = _run_test(bench, task, heard, calls, bounds)
-        if trial.judgement.reason is not Reason.PASS:
-            return _Course(trial.judgement)
-        if trial.calls:
-            first = min(trial.calls)
-            if known.get(first) == trial.calls[first]:  # it was put to the candidate, which gave no answer
-                return _Course(end)
-            calls = [*calls[:first], *_from(trial.calls, first)]
-        elif end.reason is Reason.PASS:
-            changed = sum(bool(after) for _, _, after in heard.answers.values())
-            return _Course(Judgement(Reason.PASS, mutated_inputs=changed), trial.made, run.cpu_seconds, test_run.cpu_seconds)
-        elif trial.made >= len(calls):
-            return _Course(end)
-        else:
-            calls = calls[: trial.made]  # it stumbled over a call that the test does not make
+    rounds = 0
+    try:
+        while rounds < ROUNDS:
+            rounds += 1
+            found = _round(bench, task, candidate, calls, bounds)
+            if isinstance(found, _Course):
+                return found
+            calls = found
+    finally:
+        if rounds > 1:  # a further round tells the candidate that the test went on with its answers
+            bench.forget()
     return _Course(Judgement(Reason.MISMATCH, f"the test made other calls in each of {ROUNDS} runs"))
+
+
+def _round(bench: Bench, task: Task, candidate: str, calls: Sequence[str], bounds: _Bounds) -> _Course | Sequence[str]:
+    """Run the candidate and then the test: what came of it, or the calls of the next round."""
+    known = {place: call for place, call in enumerate(calls) if call}
+    end, heard, run = _run_candidate(bench, task, candidate, known, bounds)
+    if end.reason is not Reason.PASS and (not heard.answers or end.reason in _AT_ONCE):
+        return _Course(end)
+    trial, test_run = _run_test(bench, task, heard, calls, bounds)
+    if trial.judgement.reason is not Reason.PASS:
+        return _Course(trial.judgement)
+    if trial.calls:
+        first = min(trial.calls)
+        # If it is known, it was put to the candidate, which gave no answer.
+        return _Course(end) if known.get(first) == trial.calls[first] else [*calls[:first], *_from(trial.calls, first)]
+    if end.reason is Reason.PASS:
+        changed = sum(bool(after) for _, _, after in heard.answers.values())
+        return _Course(Judgement(Reason.PASS, mutated_inputs=changed), trial.made, run.cpu_seconds, test_run.cpu_seconds)
+    if trial.made >= len(calls):
+        return _Course(end)
+    return calls[: trial.made]  # it stumbled over a call that the test does not make
 
 
 _AT_ONCE = frozenset({Reason.OOM, Reason.PROTOCOL_ERROR})
@@ -175,8 +198,14 @@ def _run_candidate(
         arguments=Arguments.SEND,
         keywords=True,
     )
-    judgement, run = bench.run(job, lambda run: _heard(run, known).end)
-    return judgement, _heard(run, known), run
+    found: list[tuple[Run, _Heard]] = []
+
+    def judge(run: Run) -> Judgement:
+        found.append((run, _heard(run, known)))  # kept, because hostile values are slow to decode
+        return found[-1][1].end
+
+    judgement, run = bench.run(job, judge)
+    return judgement, next(heard for judged, heard in found if judged is run), run
 
 
 def _arguments_bytes(call: str) -> int:
@@ -195,36 +224,40 @@ def _heard(run: Run, known: Mapping[int, str]) -> _Heard:
     places = [*known, -1]
     for letter, body, after in _with_arguments(run):
         place = places[len(answers)]
-        if letter == Line.DONE and place < 0:
-            return _Heard(answers, stopped(run) or _PASSED)
+        if letter == Line.DONE:
+            return _Heard(answers, incomplete(run) if place >= 0 else stopped(run) or _PASSED)
         wrong = _no_answer(letter, body, after, known.get(place))
         if wrong is not None:
             told = f"call {place}: {wrong.detail}" if letter in _PER_CALL and place >= 0 else wrong.detail
             return _Heard(answers, Judgement(wrong.reason, tidy(told)))
-        if letter in _ANSWERS:
-            answers[place] = letter, body, after or ""
+        answers[place] = letter, body, after or ""
     return _Heard(answers, incomplete(run))
 
 
 _PER_CALL = _ANSWERS | {Line.UNENCODABLE, Line.TOO_LARGE, Line.EXIT}
 
 
-def _with_arguments(run: Run) -> list[tuple[str, str, str | None]]:
-    """The lines of a run, each with the changed arguments that the line after it says."""
-    found: list[tuple[str, str, str | None]] = []
+def _with_arguments(run: Run) -> Iterator[tuple[str, str, str | None]]:
+    """The lines of a run, each answer with the changed arguments that the line after it says. Reads one line ahead at most."""
+    answer: tuple[str, str] | None = None
     for letter, body in run.lines():
-        if letter == Line.ARGUMENTS and found and found[-1][0] in _ANSWERS and found[-1][2] is None:
-            found[-1] = (*found[-1][:2], body)
-        else:
-            found.append((letter, body, None))
-    return found
+        if answer is not None:
+            yield *answer, body if letter == Line.ARGUMENTS else None
+            if letter == Line.ARGUMENTS:
+                answer = None
+                continue
+        answer = (letter, body) if letter in _ANSWERS else None
+        if answer is None:
+            yield letter, body, None
+    if answer is not None:
+        yield *answer, None
 
 
 def _no_answer(letter: str, body: str, after: str | None, call: str | None) -> Judgement | None:
-    """Why a line is no answer to the call; None where it is one, or says nothing."""
+    """Why a line is no answer to the call; None where it is one."""
     wrong = failure(letter, body)
     if letter not in _ANSWERS:
-        return wrong
+        return wrong or never_written()
     if call is None:
         return Judgement(Reason.PROTOCOL_ERROR, "more results than calls")
     if wrong is not None and wrong.reason is not Reason.EXCEPTION:  # an exception may be what the test asks for

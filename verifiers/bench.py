@@ -22,6 +22,8 @@ class LaneBench:
         """Run a job in the candidate's sandbox. Raises UnavailableError."""
         settled = settle(self._lane, job, judge)
         self._settled.append(settled)
+        if settled.rechecks:
+            self.forget()  # only right answers are run again for their time
         return settled.judgement, settled.run
 
     def run_tests(self, job: Job, judge: Callable[[Run], Judgement]) -> tuple[Judgement, Run]:
@@ -29,6 +31,10 @@ class LaneBench:
         settled = settle(self._lane.tests, job, judge)
         self._tests.append(settled)
         return settled.judgement, settled.run
+
+    def forget(self) -> None:
+        """No later candidate gets the sandbox."""
+        self._lane.discard()
 
     def check(self, judgement: Judgement) -> Check:
         """The judgement with what all runs took: times are summed, memory and share of the limit are the largest."""

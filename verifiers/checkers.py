@@ -34,7 +34,7 @@ _ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-fA-F]{6,}")
 class Bench(Protocol):
     """What a checker runs jobs on. Each run is settled near its limits and kept for the record.
 
-    Both methods may raise `verifiers.sandbox.pool.UnavailableError`, which a checker lets pass.
+    Both methods that run may raise `verifiers.sandbox.pool.UnavailableError`, which a checker lets pass.
     """
 
     def run(self, job: Job, judge: Callable[[Run], Judgement]) -> tuple[Judgement, Run]:
@@ -42,6 +42,13 @@ class Bench(Protocol):
 
     def run_tests(self, job: Job, judge: Callable[[Run], Judgement]) -> tuple[Judgement, Run]:
         """The same in a sandbox that no candidate ever enters: for jobs that hold expected values."""
+
+    def forget(self) -> None:
+        """Let no later candidate have the candidate's sandbox.
+
+        For checkers that run a candidate again because of what it answered: it learns by that how right it was, and may have left
+        it there for others.
+        """
 
 
 class NoOptions(Model):
@@ -135,9 +142,10 @@ def incomplete(run: Run) -> Judgement:
 
 
 def failure(letter: str, body: str, place: str = "") -> Judgement | None:
-    """What a line says against the candidate; None for lines that say nothing against it.
+    """What a line says against the candidate; None for a value, changed arguments, a time, and the end.
 
-    The place is named where the line is about one of several inputs.
+    A checker goes on after these only where its job can have made them: whoever passes over any number of lines spends the host's
+    time on a candidate that writes millions. The place is named where the line is about one of several inputs.
     """
     if letter not in _PER_INPUT:
         place = ""
@@ -147,9 +155,14 @@ def failure(letter: str, body: str, place: str = "") -> Judgement | None:
         return Judgement(Reason.MISSING_ENTRY_POINT)
     if letter in (Line.EXCEPTION, Line.IMPORT, Line.SYNTAX, Line.UNENCODABLE, Line.TOO_LARGE):
         return _described(letter, body, place)
-    if letter in (Line.OUTPUT, Line.OK, Line.NO_OPERAND, Line.ARGUMENTS, Line.TIME, Line.DONE):
+    if letter in (Line.OUTPUT, Line.ARGUMENTS, Line.TIME, Line.DONE):
         return None
-    return Judgement(Reason.PROTOCOL_ERROR, f"{place}a line that the supervisor's child never writes")
+    return never_written()
+
+
+def never_written(place: str = "") -> Judgement:
+    """Of a line that the supervisor's child does not write, or not there."""
+    return Judgement(Reason.PROTOCOL_ERROR, f"{place}a line that the supervisor's child never writes{' there' if place else ''}")
 
 
 _PER_INPUT = frozenset({Line.EXCEPTION, Line.UNENCODABLE, Line.TOO_LARGE, Line.EXIT})
@@ -162,7 +175,7 @@ def _described(letter: str, body: str, place: str) -> Judgement:
         return Judgement(reason, tidy(f"{place}{facts}"))
     if letter in (Line.EXCEPTION, Line.IMPORT, Line.SYNTAX) and isinstance(facts, dict):
         name, message, line = (facts.get(key) for key in ("type", "message", "line"))
-        if isinstance(name, str) and isinstance(message, str) and isinstance(line, int):
+        if isinstance(name, str) and isinstance(message, str) and type(line) is int:
             reason = Reason.SYNTAX_ERROR if letter == Line.SYNTAX else Reason.OOM if name == "MemoryError" else Reason.EXCEPTION
             where = f" (line {line})" if 0 < line < _LINES else ""
             return Judgement(reason, tidy(f"{place}{name}: {_ADDRESS.sub('0x…', message)}{where}"))

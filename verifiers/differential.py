@@ -20,6 +20,7 @@ from verifiers.checkers import (
     incomplete,
     known_bad_functions,
     learn_inputs,
+    never_written,
     stopped,
     tidy,
 )
@@ -76,18 +77,20 @@ class Differential:
         """The outputs of one run of the canonical solution; empty text for one that is too large."""
         outputs: list[str] = []
         for letter, body in run.lines():
+            place = f"input {len(outputs)}: "
+            if letter == Line.DONE:
+                complete = len(outputs) == inputs and stopped(run) is None
+                return replace(Judgement(Reason.PASS) if complete else incomplete(run), outputs=tuple(outputs))
+            if len(outputs) == inputs:
+                return replace(_TOO_MANY, outputs=tuple(outputs))
             if letter == Line.OUTPUT:
                 outputs.append(body)
             elif letter == Line.TOO_LARGE:
                 outputs.append("")
-            elif letter == Line.EXCEPTION and len(outputs) < inputs and exception_name(body) != "MemoryError":
+            elif letter == Line.EXCEPTION and exception_name(body) != "MemoryError":
                 outputs.append(f"{_RAISES}{json.dumps(exception_name(body))}}}")
-            elif letter == Line.DONE and len(outputs) == inputs and stopped(run) is None:
-                return Judgement(Reason.PASS, outputs=tuple(outputs))
             else:
-                wrong = failure(letter, body, f"input {len(outputs)}: ")
-                if wrong is not None:
-                    return replace(wrong, outputs=tuple(outputs))
+                return replace(failure(letter, body, place) or never_written(place), outputs=tuple(outputs))
         return replace(incomplete(run), outputs=tuple(outputs))
 
     def check(self, bench: Bench, task: Task, reference: Reference, candidate: str, cpu_seconds: float) -> Judgement:
@@ -105,24 +108,32 @@ class Differential:
         if run.oom:
             return incomplete(run)
         done = mutated = 0
+        told = True  # whether of the last result's arguments there is no more to say
         for letter, body in run.lines():
-            if letter == Line.ARGUMENTS:
+            if letter == Line.DONE:
+                if done < len(reference.outputs):
+                    return incomplete(run)
+                return stopped(run) or Judgement(Reason.PASS, mutated_inputs=None if task.in_place else mutated)
+            if letter == Line.ARGUMENTS and not told and not body:
+                told = True
                 mutated += 1
                 continue
-            if letter == Line.DONE and done == len(reference.outputs):
-                return stopped(run) or Judgement(Reason.PASS, mutated_inputs=None if task.in_place else min(mutated, done))
             if done == len(reference.outputs):
-                return Judgement(Reason.PROTOCOL_ERROR, "more results than inputs")
+                return _TOO_MANY
             place = f"input {reference.inputs_used[done]}: "
             expected = reference.outputs[done]
             if letter == Line.OUTPUT or (letter == Line.EXCEPTION and expected.startswith(_RAISES)):
                 wrong = _difference(letter, body, expected, place, task.atol)
             else:
-                wrong = failure(letter, body, place)
+                wrong = failure(letter, body, place) or never_written(place)
             if wrong is not None:
                 return wrong
-            done += letter in (Line.OUTPUT, Line.EXCEPTION)
+            done += 1
+            told = task.in_place
         return incomplete(run)
+
+
+_TOO_MANY = Judgement(Reason.PROTOCOL_ERROR, "more results than inputs")
 
 
 def _job(task: Task, program: str, inputs: tuple[str, ...], cpu_seconds: float, *, stop: bool, learning: bool) -> Job:

@@ -1,6 +1,6 @@
 """Checker `evalplus`: EvalPlus's own rules, by the head of its repository, with the candidate in a sandbox.
 
-Base and plus inputs run in two jobs, and the second only where the first passed. Each input has a limit of its own, the larger of
+Base and plus inputs run in two jobs, always both. Each input has a limit of its own, the larger of
 `min_seconds` and `factor` times what the canonical solution took; a job may take the sum of its inputs' limits, 60 s at most, and
 1 s. `evalplus_rules` compares.
 
@@ -8,7 +8,7 @@ What is not as in EvalPlus, each point explained in docs/reference/checkers.md: 
 functions of the interpreter are not taken away; memory is the study's limit; a value must be of an exact builtin type (of
 subclasses, numpy's and the candidate's own types there is nothing to compare) and not too large, and inputs to which the canonical
 solution's is too large are dropped; comparison happens on the host, out of the candidate's reach, with the arguments as they were
-before the call; imports and helpers of the prompt are there for candidates that leave them out; a job that fails is the last.
+before the call; imports and helpers of the prompt are there for candidates that leave them out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field
 from schemas.model import Model
 from schemas.records import Outcome, Reason, Reference, Task, TaskKind
 from schemas.values import TooLargeError, UnencodableError, decode
-from verifiers.checkers import Bench, Need, failure, incomplete, known_bad_functions, learn_inputs, stopped, tidy
+from verifiers.checkers import Bench, Need, failure, incomplete, known_bad_functions, learn_inputs, never_written, stopped, tidy
 from verifiers.compare import show
 from verifiers.evalplus_rules import FIND_ZERO, NOT_NONE, ORACLES, VALUELESS, agrees, enforced
 from verifiers.jobs import LEARNT_BYTES, Ended, Job, Judgement, Lesson, Limits, Line, Mode, Run, total_bytes
@@ -153,15 +153,15 @@ class Evalplus:
         base: Outcome | None = None
         share = 0.0
         judgement = Judgement(Reason.PASS)
-        for part in self.limited(task, reference):
+        for part in self.limited(task, reference):  # all of them, or a candidate that runs on would know that it was right
             limit = min(_MOST_SECONDS, sum(part.limits)) + _SPARE_SECONDS
             job = _job(task, candidate, part, limit, part.limits, learning=False)
-            judgement, _ = bench.run(job, partial(judge, task, part))
-            share = max(share, judgement.limit_share)
+            found, _ = bench.run(job, partial(judge, task, part))
+            share = max(share, found.limit_share)
             if part.name == "base":
-                base = Outcome.PASS if judgement.reason is Reason.PASS else Outcome.FAIL
-            if judgement.reason is not Reason.PASS:
-                break
+                base = Outcome.PASS if found.reason is Reason.PASS else Outcome.FAIL
+            if judgement.reason is Reason.PASS:
+                judgement = found
         return replace(judgement, limit_share=share, base_outcome=base)
 
     def limited(self, task: Task, reference: Reference) -> list[Part]:
@@ -220,19 +220,21 @@ def _canonical(task: Task, part: Part, run: Run) -> Judgement:
 def _results(task: Task, part: Part, run: Run) -> tuple[list[_Result], Judgement]:
     """What a run of the canonical solution gave, and whether it is complete."""
     results: list[_Result] = []
-    seconds = 0.0
+    seconds: float | None = None
     for letter, body in run.lines():
-        text = _learnt(task, letter, body)
-        if letter == Line.TIME:
-            seconds = _seconds(body) or 0.0
-        elif text is not None:
-            results.append(_Result(text, seconds))
-        elif letter == Line.DONE and len(results) == len(part.inputs) and stopped(run) is None:
-            return results, Judgement(Reason.PASS)
-        else:
-            wrong = failure(letter, body, part.at(len(results)) if len(results) < len(part.inputs) else part.whole)
-            if wrong is not None:
-                return results, wrong
+        done = len(results)
+        if letter == Line.DONE:
+            complete = done == len(part.inputs) and stopped(run) is None
+            return results, Judgement(Reason.PASS) if complete else incomplete(run)
+        if letter == Line.TIME and seconds is None and done < len(part.inputs) and (seconds := _seconds(body)) is not None:
+            continue
+        wrong = _misplaced(part, letter, done, seconds)
+        text = None if wrong is not None else _learnt(task, letter, body)
+        if text is None:
+            return results, wrong or failure(letter, body, part.at(done)) or never_written(part.at(done))
+        assert seconds is not None
+        results.append(_Result(text, seconds))
+        seconds = None
     return results, incomplete(run)
 
 
@@ -275,7 +277,7 @@ def _misplaced(part: Part, letter: str, done: int, seconds: float | None) -> Jud
         return Judgement(Reason.PROTOCOL_ERROR, f"{part.whole}more results than inputs")
     if letter in _BEFORE_CALLS or (letter in _RESULTS and seconds is not None):
         return None
-    return Judgement(Reason.PROTOCOL_ERROR, f"{part.at(done)}a line that the supervisor's child never writes there")
+    return never_written(part.at(done))
 
 
 def _finished(part: Part, run: Run, slow: str, share: float) -> Judgement:

@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
 from typing import ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field
@@ -28,6 +30,10 @@ _LAYERS = 8
 _SHOWN = 120
 
 _SUPERSCRIPTS = re.compile("[⁰¹²³⁴-⁹⁺⁻]+")
+_SUBSCRIPTS = re.compile("[₀-₉₊₋]+")
+_DIGIT = re.compile("[0-9]")
+_STAND_IN = "\ue000"
+_ALONE = re.compile(rf"[+-]? ?{_STAND_IN}(?: ?\\?%)?")
 _PLAIN = str.maketrans(
     {
         "\N{LEFT SINGLE QUOTATION MARK}": "'",
@@ -130,6 +136,10 @@ def normalised(text: str, *, case: bool = False) -> str:
 
 def number(text: str) -> Fraction | None:
     """The number that the text states, exactly; None where it states none, or more than one, or has a unit, or is too long."""
+    # A character that hides digits may be a number, but is no part of one.
+    hidden = [char for char in text if _kind(char) in ("hidden", "subscript")]
+    if hidden and not _ALONE.fullmatch(_stripped(text.replace(hidden[0], _STAND_IN))):
+        return None
     plain = (
         _stripped(text).replace("\N{MINUS SIGN}", "-").replace("\N{FRACTION SLASH}", "/").replace("{,}", ",").replace("\\,", ",")
     )
@@ -183,9 +193,30 @@ def _stripped(text: str) -> str:
 
 
 def _apart(text: str) -> str:
-    """Superscripts as powers, and a gap between a whole number and a fraction in one character: NFKC would join the digits."""
-    text = _SUPERSCRIPTS.sub(lambda match: f"^{match[0]}", text)
-    return re.sub(r"(?<=[0-9])(?=[¼-¾⅐-⅞↉])", " ", text)
+    """Superscripts as powers, subscripts behind `_`, and a gap wherever NFKC would join digits that are apart."""
+    if text.isascii():
+        return text
+    text = _SUBSCRIPTS.sub(r"_\g<0>", _SUPERSCRIPTS.sub(r"^\g<0>", text))
+    parts = [text[:1]]
+    for before, here in pairwise(text):
+        kinds = _kind(before), _kind(here)
+        if all(kinds) and (kinds[0] != kinds[1] or kinds[1] == "hidden"):
+            last, first = unicodedata.normalize("NFKC", before)[-1], unicodedata.normalize("NFKC", here)[0]
+            parts.append("" if last.isalpha() or first.isalpha() else " ")
+        parts.append(here)
+    return "".join(parts)
+
+
+@lru_cache(maxsize=4096)
+def _kind(char: str) -> Literal["", "digit", "superscript", "subscript", "hidden"]:
+    """How a character says digits: `hidden` where NFKC makes some of it, as of ½, ⑤ and ⒈, that would run into those beside it."""
+    if char.isdecimal():
+        return "digit"
+    if _SUPERSCRIPTS.match(char):
+        return "superscript"
+    if _SUBSCRIPTS.match(char):
+        return "subscript"
+    return "hidden" if not char.isascii() and _DIGIT.search(unicodedata.normalize("NFKC", char)) else ""
 
 
 def _closes(text: str, start: int) -> bool:

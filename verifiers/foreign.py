@@ -104,6 +104,10 @@ class _CarefulBench:
         """As `Bench.run_tests`. Raises what the judge raised of the run that counts."""
         return _carefully(self._bench.run_tests, job, judge)
 
+    def forget(self) -> None:
+        """As `Bench.forget`."""
+        self._bench.forget()
+
 
 def _carefully(
     run_job: Callable[[Job, Callable[[Run], Judgement]], tuple[Judgement, Run]], job: Job, judge: Callable[[Run], Judgement]

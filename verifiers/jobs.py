@@ -213,10 +213,11 @@ class Run:
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Pairs of first character and rest. The last line counts only if it is whole."""
+        view = memoryview(self.body)
         start = 0
         while (end := self.body.find(b"\n", start)) >= 0:
-            text = self.body[start:end].decode("ascii", "replace")
-            yield text[:1], text[1:]
+            # Of a view, so that a giant line is copied once.
+            yield str(view[start : min(start + 1, end)], "ascii", "replace"), str(view[start + 1 : end], "ascii", "replace")
             start = end + 1
 
     def summary(self, reason: Reason) -> Mapping[str, object]:

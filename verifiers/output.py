@@ -81,11 +81,11 @@ class Published(Expression):
                 return stopped(run) or _published(expected, operand, endings)
             if letter == Line.SYNTAX:
                 return failure(letter, body) or incomplete(run)
-            if letter in _OPERANDS and operand is None:
+            if letter in _OPERANDS and operand is None and not endings:
                 operand = letter, body
             elif letter in _ENDINGS and len(endings) < self.passes:
                 endings.append((letter, body))
-            elif letter != Line.NO_OPERAND:
+            else:
                 return Judgement(Reason.PROTOCOL_ERROR, "unexpected lines")
         return incomplete(run)
 

@@ -280,7 +280,10 @@ def test_no_job_of_a_candidate_holds_an_expected_value(test: str, monkeypatch: p
         ('o1\na[[1],{"d":[["k",1]]}]\n.\n', "protocol-error", "call 0: an answer that cannot be decoded"),
         ("c0 [[1],{}]\n.\n", "protocol-error", "a line that the supervisor's child never writes"),
         ("f{}\n.\n", "protocol-error", "a line that the supervisor's child never writes"),
-        ("k1\n.\n", "early-exit", "exit code 0 before the end"),
+        ("k1\n.\n", "protocol-error", "a line that the supervisor's child never writes"),
+        ("a[[1],{}]\n.\n", "protocol-error", "a line that the supervisor's child never writes"),
+        ("t0.000001\no1\n.\n", "protocol-error", "a line that the supervisor's child never writes"),
+        ("n\n.\n", "protocol-error", "a line that the supervisor's child never writes"),
         (".\n", "early-exit", "exit code 0 before the end"),
         ("o1", "early-exit", "exit code 0 before the end"),
     ],
@@ -293,6 +296,9 @@ def test_lines_that_a_candidate_made_up(lines: str, reason: str, detail: str) ->
 
         def run_tests(self, *_: object) -> tuple[Judgement, Run]:
             raise AssertionError("no test is run on forged answers")
+
+        def forget(self) -> None:
+            raise AssertionError("there was one round")
 
     reference = Reference("t", Outcome.PASS, Reason.PASS, outputs=(call(1),))
     judgement = Asserts().check(Bench(), task("assert f(1) == 1"), reference, "", 1.0)

@@ -89,6 +89,11 @@ def passes(reference: str, candidate: str, **options: Any) -> bool:
         ("\N{MINUS SIGN}3", -3),
         ("½", Fraction(1, 2)),
         ("1½", None),
+        ("-½", Fraction(-1, 2)),
+        ("⑤%", Fraction(1, 20)),
+        ("⒈", 1),
+        *((text, None) for text in ("10₂", "1₀", "₁", "1₀₀₀", "5⒈", "⒈5", "1⅟2", "¼5", "¼ 5", "½½", "①②", "①234", "3🄂1", "5.¼")),
+        *((text, None) for text in ("1e½", "3×10^½", "5⑳", "⁵10", "3×10⁸5", "3×10⁻8", "3×10⁸½", "5e①", "\ue000½")),  # noqa: RUF001
         ("1 1/2", None),
         ("10⁵", None),
         ("12,5", None),
@@ -279,3 +284,24 @@ def test_the_reference_states_options_and_normalisation() -> None:
     for example in ("12,5", "1e999999999", "1 1/2", "inf"):
         assert f"`{example}`" in section
         assert number(example) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("10₂", "10_2"),
+        ("x₁₂", "x_12"),
+        ("x₁²", "x_1^2"),
+        ("₂10", "_2 10"),
+        ("2⁸5", "2^8 5"),
+        ("5⒈", "5 1"),
+        ("①②", "1 2"),
+        ("1⅟2", "1 1/ 2"),
+        ("¼5", "1/4 5"),
+        ("3㎡", "3m2"),
+        ("㎡3", "m2 3"),
+        ("４2", "42"),  # noqa: RUF001 - a full-width digit
+    ],
+)
+def test_no_compatibility_character_runs_into_a_digit(text: str, reads: str) -> None:
+    assert normalised(text) == reads

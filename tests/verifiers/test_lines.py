@@ -54,6 +54,14 @@ RIGHT = 'o1\no{"t":[1,2]}\n.\n'
         (f"x{'[' * 9000}\n", "protocol-error", "input 0: a malformed line"),
         ('x{"type":1,"message":"","line":1}\n', "protocol-error", "input 0: a malformed line"),
         ('x{"type":"E","message":"","line":1e999}\n', "protocol-error", "input 0: a malformed line"),
+        ('x{"type":"E","message":"","line":true}\n', "protocol-error", "input 0: a malformed line"),
+        ('o1\na\no{"t":[1,2]}\na\n.\n', "pass", ""),
+        ("a\n", "protocol-error", "input 0: a line that the supervisor's child never writes there"),
+        ("o1\na\na\n", "protocol-error", "input 1: a line that the supervisor's child never writes there"),
+        ("o1\nabody\n", "protocol-error", "input 1: a line that the supervisor's child never writes there"),
+        ("t0.000001\n", "protocol-error", "input 0: a line that the supervisor's child never writes there"),
+        ("k\n", "protocol-error", "a line that the supervisor's child never writes"),
+        ("n\n", "protocol-error", "a line that the supervisor's child never writes"),
         (f"o1\nx{error('ValueError', 'no', 3)}\n", "exception", "input 1: ValueError: no (line 3)"),
         (f"x{error('E', 'at 0x7f00dead')}\n", "exception", "input 0: E: at 0x…"),
         (f"x{error('E', 'at 0x7f00dead, not 0xabcdef99')}\n", "exception", "input 0: E: at 0x…, not 0xabcdef99"),
@@ -69,7 +77,7 @@ RIGHT = 'o1\no{"t":[1,2]}\n.\n'
     ],
 )
 def test_differential_reads_lines_in_order(body: str, reason: str, detail: str) -> None:
-    assert differential(body) == Judgement(Reason(reason), detail, mutated_inputs=0 if reason == "pass" else None)
+    assert differential(body) == Judgement(Reason(reason), detail, mutated_inputs=body.count("a\n") if reason == "pass" else None)
 
 
 @pytest.mark.parametrize(
@@ -146,8 +154,11 @@ ASSERTION = f"x{error('AssertionError')}"
         (f"o[2]\nk\n{ASSERTION}\n.\n", "mismatch"),
         ("o[2]\nk\nk\n.\n", "pass"),
         (f'u"type x"\nk\n{ASSERTION}\n.\n', "mismatch"),
-        (f"n\n{ASSERTION}\nn\n{ASSERTION}\n.\n", "mismatch"),
-        (f"n\nx{error('NameError')}\nn\nx{error('NameError')}\n.\n", "exception"),
+        (f"n\n{ASSERTION}\n{ASSERTION}\n.\n", "mismatch"),
+        (f"n\nx{error('NameError')}\nx{error('NameError')}\n.\n", "exception"),
+        (f"x{error('MemoryError')}\n{ASSERTION}\n.\n", "mismatch"),
+        (f"n\n{ASSERTION}\nn\n{ASSERTION}\n.\n", "protocol-error"),
+        (f"k\no[1]\n{ASSERTION}\n.\n", "protocol-error"),
         ("o[1]\nq\nq\n.\n", "early-exit"),
         (f"o[1]\nk\n{ASSERTION}\n", "early-exit"),
         ("o[1]\nk\n.\n", "protocol-error"),
