@@ -32,6 +32,10 @@ _HEX_INT = re.compile(r"-?0x[0-9a-f]+", re.ASCII)
 _HEX_BYTES = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII)
 _DECIMAL = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?(?:E[+-][0-9]+)?|Infinity|s?NaN[0-9]*)", re.ASCII)
 _CLOSER_LOOK = re.compile(r"[0-9]{16}|[0-9][eE]", re.ASCII)
+_WIDE_TEXT = len("-0x") + 512
+_WIDE_INT = re.compile(rf'\{{"i":"[^"]{{{_WIDE_TEXT + 1}}}', re.ASCII)
+_MIXED = "a Decimal beside an integer of over 512 hexadecimal digits"
+"""To compare the two takes up to a second, and a set or dict may do that for every pair."""
 _NOT_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[^\[\]{}"]+', re.DOTALL)
 
 
@@ -51,6 +55,8 @@ def encode(value: object, *, max_bytes: int = MAX_BYTES) -> str:
     text = _TO_JSON.encode(_pack(value, MAX_DEPTH, budget))
     if len(text) > max_bytes:
         raise TooLargeError(f"over the limit of {max_bytes} bytes")
+    if '{"D":' in text and _WIDE_INT.search(text):
+        raise UnencodableError(_MIXED)
     return text
 
 
@@ -163,7 +169,7 @@ def decode(text: str, *, max_bytes: int = MAX_BYTES) -> object:
             value, end = _scan_simple(text, 0)
             if end == len(text):
                 return value
-        return _unpack(_JSON.decode(text), [MAX_NODES])
+        return _unpack(_JSON.decode(text), [MAX_NODES, 0, 0])
     except (ValueError, TypeError, RecursionError, KeyError, ArithmeticError, StopIteration) as error:
         raise UnencodableError(f"not a wire value: {type(error).__name__}: {error}"[:200]) from None
 
@@ -227,6 +233,10 @@ def _unpack_tag(tag: str, body: object, budget: list[int]) -> object:
     if tag in _FROM_TEXT:
         if not isinstance(body, str):
             raise UnencodableError(f"tag {tag} wants text")
+        budget[1] |= tag == "D"
+        budget[2] |= tag == "i" and len(body) > _WIDE_TEXT
+        if budget[1] and budget[2]:
+            raise UnencodableError(_MIXED)
         return _FROM_TEXT[tag](body)
     if not isinstance(body, list):
         raise UnencodableError(f"tag {tag} wants a list")

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
+from verifiers.compare import comparable
+
 ENFORCED_ATOL: Final = 1e-6
 _RTOL: Final = 1e-7
 _MOST_PAIRS: Final = 1_000_000
@@ -48,7 +50,7 @@ def agrees(oracle: str, arguments: list[Any], expected: object, found: object, a
     try:
         if oracle == FIND_ZERO:
             return abs(_polynomial(arguments[0], found)) <= atol
-        if _is_exact(oracle, arguments, expected, found, atol):
+        if comparable(expected, found) and _is_exact(oracle, arguments, expected, found, atol):
             return True
         tolerance = enforced(expected, atol)
         return tolerance != 0 and type(found) is type(expected) and close(expected, found, tolerance)

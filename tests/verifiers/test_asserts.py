@@ -17,6 +17,8 @@ from tests.verifiers.support import ran
 from verifiers.asserts import ROUNDS, Asserts
 from verifiers.bench import LaneBench
 from verifiers.jobs import Job, Judgement, Mode, Run
+from verifiers.sandbox.pool import Lane, Pool
+from verifiers.sandbox.process import ProcessSandbox
 from verifiers.verify import Verifier, resolve_executor
 
 SPEC = VerifierSpec(executor="process", cpu_seconds=0.5, workers=1)
@@ -303,6 +305,56 @@ def test_lines_that_a_candidate_made_up(lines: str, reason: str, detail: str) ->
     reference = Reference("t", Outcome.PASS, Reason.PASS, outputs=(call(1),))
     judgement = Asserts().check(Bench(), task("assert f(1) == 1"), reference, "", 1.0)
     assert (judgement.reason, judgement.detail) == (reason, detail)
+
+
+@pytest.mark.parametrize(
+    ("test", "calls", "rounds"),
+    [
+        ("assert f(1) == 1\nassert f(-2) == 2\n", [call(1), call(-2)], 1),
+        ("assert f(-2) == 3\n", [call(-2)], 1),
+        ("assert f(f(-2)) == 2\n", [call(-2), ""], 2),
+        ("assert f(f(-2)) == 3\n", [call(-2), ""], 2),
+        ("assert f(f(f(-2)) + 1) == 3\n", [call(-2), "", ""], 3),
+        ("x = -1\nfor _ in range(30): x = f(x) + 1\n", [call(-1), *[""] * 29], ROUNDS),
+    ],
+)
+def test_a_sandbox_in_which_there_were_further_rounds_serves_no_later_candidate(test: str, calls: list[str], rounds: int) -> None:
+    log: list[str] = []
+
+    class Sandboxed:
+        """A lane's sandbox that runs its jobs here."""
+
+        def __init__(self) -> None:
+            self._inner = ProcessSandbox(512, None)
+            self.name = "candidates"
+
+        def run(self, job: Job) -> Run:
+            log.append(job.mode.value)
+            return self._inner.run(job)
+
+        def abort(self) -> None:
+            self._inner.abort()
+
+        def close(self) -> None:
+            log.append("close")
+            self._inner.close()
+
+    def check(lane: Lane) -> Judgement:
+        bench = LaneBench(lane)
+        reference = Reference("t", Outcome.PASS, Reason.PASS, outputs=tuple(calls))
+        judgement = Asserts().check(bench, task(test), reference, ABS, 1.0)
+        log.append("end")
+        return judgement
+
+    pool = Pool(Sandboxed, 1)
+    try:
+        pool.submit(check).result(60)
+        during = log[: log.index("end")]
+    finally:
+        pool.close()
+    assert during.count("calls") == rounds
+    assert during.count("close") == (rounds > 1)
+    assert rounds == 1 or during[-1] == "close"
 
 
 # Looks for the arguments of later calls, which a job holds beside those of the present one.

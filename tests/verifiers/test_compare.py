@@ -9,7 +9,8 @@ from fractions import Fraction
 import pytest
 
 from schemas.values import decode, encode
-from verifiers.compare import cut, equal, same, show
+from verifiers.compare import comparable, cut, equal, same, show
+from verifiers.evalplus_rules import agrees
 
 NAN = float("nan")
 INF = float("inf")
@@ -93,6 +94,34 @@ def test_equal_is_pythons_own() -> None:
     assert not equal(NAN, NAN)
     assert not equal(Decimal("sNaN"), Decimal(1))
     assert not equal("a", "b")
+
+
+WIDE = 16**200_000
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        (WIDE, Decimal(1)),
+        ([{"a": (WIDE,)}], [{"a": (Decimal(1),)}]),
+        (Decimal(1), Fraction(WIDE, 3)),
+        ({Decimal(1): 2}, deque([WIDE])),
+        (Decimal(2**2048), 2**2048),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_decimal_is_not_compared_with_a_wide_integer(expected: object, found: object) -> None:
+    assert not comparable(expected, found)
+    assert not comparable(found, expected)
+    assert not equal(expected, found)
+    assert not agrees("", [], expected, found, 0.0)
+    assert comparable(expected, expected)
+    assert equal(expected, expected)
+
+
+def test_other_decimals_and_integers_are() -> None:
+    assert equal([Decimal(2**2048 - 1)], [2**2048 - 1])
+    assert equal({Decimal(2): 1}, {2: Fraction(1)})
 
 
 @pytest.mark.parametrize(

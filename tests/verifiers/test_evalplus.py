@@ -276,6 +276,23 @@ def test_base_and_plus_in_two_processes(verifier: Verifier, candidate: str, outc
     assert check.mutated_inputs is None
 
 
+@pytest.mark.parametrize(
+    ("candidate", "detail", "base"),
+    [
+        ("def f(x): return x", "", "pass"),
+        ("def f(x): return 0", "base input 0: expected 1, found 0", "fail"),
+        ("def f(x): return x if x != 1 else 1 / 0", "base input 0: ZeroDivisionError: division by zero (line 1)", "fail"),
+        ("def f(x): return x if x < 3 else 0", "plus input 0: expected 3, found 0", "pass"),
+        ("def g(x): return x", "", "fail"),
+    ],
+)
+def test_both_parts_run_whatever_comes_of_the_first(verifier: Verifier, candidate: str, detail: str, base: str) -> None:
+    """Or the second would tell a candidate that it was right before, and what it leaves behind would tell others."""
+    check = ask(verifier, IDENTITY, candidate)
+    assert (check.detail, check.base_outcome) == (detail, base)
+    assert check.cpu_limit_seconds == pytest.approx(1.8 + 1.8)
+
+
 def test_base_alone() -> None:
     spec = SPEC.model_copy(update={"options": {"tests": "base"}})
     with pytest.warns(UserWarning, match="no sandbox"):

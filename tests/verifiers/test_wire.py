@@ -208,3 +208,20 @@ def test_what_was_changed_does_not_seem_still() -> None:
     loop.append(loop)
     for before, after in (([1], [True]), ([1], [1.0]), ([0.0], [-0.0]), ([1], [1, object()]), ([1], loop), ([1.5], [float("nan")])):
         assert not seems_still(after, encode(before))
+
+
+@pytest.mark.parametrize("digits", [512, 513])
+def test_a_decimal_beside_a_wide_integer_is_refused(digits: int) -> None:
+    """One set of a wide integer and a thousand Decimals of its hash would take the host a quarter of an hour to build."""
+    wide = -(16**digits - 1)
+    value = {Decimal(1), wide}
+    text = '{"s":[{"\\u0044":"1"},{"i":"%s"}]}' % hex(wide)  # noqa: UP031 - braces
+    if digits == 512:
+        assert decode(encode(value)) == decode(text) == value
+        return
+    for mixed in (value, [Fraction(wide), [Decimal(1)]]):
+        with pytest.raises(UnencodableError, match="a Decimal beside an integer of over 512 hexadecimal digits"):
+            encode(mixed)
+    with pytest.raises(UnencodableError, match="a Decimal beside"):
+        decode(text)
+    assert decode(encode(['{"D":', wide])) == ['{"D":', wide]
