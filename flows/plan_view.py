@@ -131,6 +131,8 @@ def print_plan(plan: Plan, store: Path) -> None:
     for name, info in plan.executors.items():
         runs = "runs no code" if info.kind == "none" else f"executor {info.kind}, Python {info.python}"
         console.print(f"Stack {name}: checker {checker_text(protocol.checkers[name])}, {runs}.")
+    if any(stack.verifier.isolation == "fresh" and plan.executors[stack.name].kind == "docker" for stack in study.stacks):
+        console.print("Isolation fresh: a container for every candidate, about a second each and a worker's whole time.")
     console.print(_dag_table(stages(study, protocol.n_tasks)))
     console.print()
     console.print(_table(lines))

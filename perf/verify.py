@@ -6,10 +6,10 @@ of a pool is not timed; what it does later (replacing containers) is. CPU is eve
 supervisors, the engine with its helpers; for EvalPlus its whole process tree. The column `machine` is the busy time of all
 processors, which misses nothing but counts whatever else runs.
 
-EvalPlus stops at a candidate's first wrong result, because it holds the expected ones in the same process; ours cannot, and must not
-tell a candidate that it is right so far. A few mutants that are wrong at once and then run for seconds therefore weigh heavily among
-all candidates, so the goals are for those that take little CPU themselves, where it is the check that costs. Ratios are to EvalPlus's
-check in one fork, in a process that holds what its command holds; `small` is the same in a process without all that.
+EvalPlus stops at a candidate's first wrong result, because it holds the expected ones in the same process; ours cannot, and must
+not tell a candidate that it is right so far. A few mutants that are wrong at once and then run for seconds therefore weigh heavily
+among all candidates, so the goals are for those that take little CPU themselves, where it is the check that costs. Ratios are to
+EvalPlus's check in one fork, in a process that holds what its command holds; `small` is the same in a process without all that.
 """
 
 from __future__ import annotations
@@ -292,7 +292,8 @@ def main() -> int:
     ):
         own = 1e3 * statistics.mean(each.seconds for each in candidates)
         print(f"\n{len(candidates)} candidates, {title}: {own:.1f} ms of CPU each, measured in the sandbox")
-        reached = all([report(contest(candidates, workers, options.rounds), workers) for workers in options.workers])
+        goals = [report(contest(candidates, workers, options.rounds), workers) for workers in options.workers]
+        reached = all(goals)
     return 0 if reached else 1
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel
 
 from schemas.errors import EvalnoiseError, ExecutorError
-from schemas.records import Reason, Reference, Task, TaskKind
+from schemas.records import Reference, Task, TaskKind
 from verifiers.checkers import Bench, Checker, Need
 from verifiers.compare import cut
-from verifiers.jobs import Job, Judgement, Lesson, Run
+from verifiers.jobs import Judgement, Lesson
 from verifiers.sandbox.pool import ClosedError, UnavailableError
 
 T = TypeVar("T")
@@ -58,12 +58,12 @@ class _Foreign:
     def learn(self, bench: Bench, task: Task, inputs: tuple[int, ...], cpu_seconds: float) -> Lesson:
         """What the canonical solution gives. Raises ExecutorError, and what the bench raises."""
         with self._named(task, "learn"):
-            return _of_type(self._checker.learn(_CarefulBench(bench), task, inputs, cpu_seconds), Lesson)
+            return _of_type(self._checker.learn(bench, task, inputs, cpu_seconds), Lesson)
 
     def check(self, bench: Bench, task: Task, reference: Reference, candidate: str, cpu_seconds: float) -> Judgement:
         """The verdict. Raises ExecutorError, and what the bench raises."""
         with self._named(task, "check"):
-            return _of_type(self._checker.check(_CarefulBench(bench), task, reference, candidate, cpu_seconds), Judgement)
+            return _of_type(self._checker.check(bench, task, reference, candidate, cpu_seconds), Judgement)
 
     @contextmanager
     def _named(self, task: Task, method: str) -> Iterator[None]:
@@ -88,44 +88,6 @@ class _Foreign:
             if str(frame.f_globals.get("__name__")).partition(".")[0] == package
         ]
         return next(reversed(places), "")
-
-
-class _CarefulBench:
-    """A bench for judges that may raise: that must not cut a run off in the middle, and unfinished output counts for nothing."""
-
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-
-    def run(self, job: Job, judge: Callable[[Run], Judgement]) -> tuple[Judgement, Run]:
-        """As `Bench.run`. Raises what the judge raised of the run that counts."""
-        return _carefully(self._bench.run, job, judge)
-
-    def run_tests(self, job: Job, judge: Callable[[Run], Judgement]) -> tuple[Judgement, Run]:
-        """As `Bench.run_tests`. Raises what the judge raised of the run that counts."""
-        return _carefully(self._bench.run_tests, job, judge)
-
-    def forget(self) -> None:
-        """As `Bench.forget`."""
-        self._bench.forget()
-
-
-def _carefully(
-    run_job: Callable[[Job, Callable[[Run], Judgement]], tuple[Judgement, Run]], job: Job, judge: Callable[[Run], Judgement]
-) -> tuple[Judgement, Run]:
-    raised: list[tuple[Run, Exception]] = []
-
-    def judged(run: Run) -> Judgement:
-        try:
-            return _of_type(judge(run), Judgement)
-        except Exception as error:  # noqa: BLE001 - another distribution's judge may raise anything
-            raised.append((run, error))
-            return Judgement(Reason.PROTOCOL_ERROR)
-
-    judgement, counts = run_job(job, judged)
-    for run, error in raised:
-        if run is counts:
-            raise error
-    return judgement, counts
 
 
 def _of_type(value: Any, wanted: type[T]) -> T:

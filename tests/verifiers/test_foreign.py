@@ -56,7 +56,7 @@ def error_of(future: Future[Any]) -> ExecutorError:
             "1 / 0",
             "ZeroDivisionError: division by zero",
         ),
-        ("check", "self._judge(run, reference))", "3)", "TypeError: it returned int, not Judgement"),
+        ("check", "self._judge(run, reference))", "3)", "AttributeError: 'int' object has no attribute 'reason'"),
         ("check", "self._judge(run, reference))", "{}['\\x1b' + str(reference)[:0]])", r"KeyError: '\x1b'"),
     ],
 )
@@ -71,7 +71,7 @@ def test_the_error_names_checker_task_and_line(packages: Path, method: str, old:
     assert error.found == (found if found.endswith("not str") else f"{found}{place}")
 
 
-def test_a_judge_that_stumbles_over_unfinished_output_alone_is_forgiven(packages: Path) -> None:
+def test_a_judge_that_stumbles_over_one_candidate_leaves_the_pool_in_order(packages: Path) -> None:
     changed(
         packages,
         "judgement = self._outputs(run, reference.inputs_used)\n",
@@ -80,8 +80,6 @@ def test_a_judge_that_stumbles_over_unfinished_output_alone_is_forgiven(packages
     with verifier() as made:
         reference = made.reference(TASK).result(60)
         assert reference.outcome is Outcome.PASS, "every input was answered, so the last output is there"
-        slow = "import time\ndef f(xs):\n    time.sleep(0.3)\n    return xs[::-1]\n"
-        assert made.check(TASK, reference, slow).result(60).reason is Reason.PASS
         error = error_of(made.check(TASK, reference, "def f(xs):\n    return xs[9]\n"))
         assert error.found.startswith("IndexError: tuple index out of range (")
         again = made.check(TASK, reference, TASK.reference).result(60)
