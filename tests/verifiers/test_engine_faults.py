@@ -190,7 +190,7 @@ def test_a_scratch_folder_without_room_for_the_job(info: ExecutorInfo, client: D
 
 TWO_LANES = """
 import time
-from tests.verifiers.test_faults import ENDLESS, QUICK
+from tests.verifiers.test_engine_faults import ENDLESS, QUICK
 from verifiers.image.build import ensure_image
 from verifiers.sandbox.container import ContainerSandbox
 from verifiers.sandbox.pool import Pool
