@@ -7,9 +7,9 @@ supervisors, the engine with its helpers; for EvalPlus its whole process tree. T
 processors, which misses nothing but counts whatever else runs.
 
 EvalPlus stops at a candidate's first wrong result, because it holds the expected ones in the same process; ours cannot, and must
-not tell a candidate that it is right so far. A few mutants that are wrong at once and then run for seconds therefore weigh heavily
-among all candidates, so the goals are for those that take little CPU themselves, where it is the check that costs. Ratios are to
-EvalPlus's check in one fork, in a process that holds what its command holds; `small` is the same in a process without all that.
+not tell a candidate that it is right so far. So the mutants are such as do not run for much longer than the canonical solution.
+Where a candidate takes long itself no check can be cheap: the goals are for those that take little, where the check is what costs.
+Ratios are to EvalPlus's check in one fork, in a process that holds what its command holds; `small` is the same without all that.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ from verifiers.verify import Verifier, resolve_executor
 CAP = 120
 LIGHT_SECONDS = 0.02
 FRESH = 8
+MUTANTS = 20
+"""Tried for each task at most."""
 PEER = "EvalPlus, one fork"
 LEAST_RATE, MOST_CPU = 1.0, 0.5
 PARTS = ("client", "sandbox", "engine")
@@ -225,15 +227,34 @@ def learn(tasks: int | None) -> list[Candidate]:
     benchmark = load_benchmark(EvalplusBenchmark(name="evalplus", dataset="humaneval", path=str(data_file("humaneval"))))
     spec = VerifierSpec(executor="docker")
     with Verifier(spec, "differential", resolve_executor(spec, [])) as verifier:
-        waiting = [(task, verifier.reference(task, mutants(task))) for task in benchmark.tasks[:tasks]]
+        waiting = [(task, verifier.reference(task)) for task in benchmark.tasks[:tasks]]
         known = [(task, future.result()) for task, future in waiting]
-        usable = [(task, known) for task, known in known if len(known.inputs_used) == min(CAP, len(task.inputs))]
-        programs = [(task, reference, text) for task, reference in usable for text in (task.reference, reference.mutant) if text]
-        checks = [verifier.check(*program) for program in programs]
-        found = [Candidate(*program, check.result().cpu_seconds) for program, check in zip(programs, checks, strict=True)]
+        usable = [(task, reference) for task, reference in known if len(reference.inputs_used) == min(CAP, len(task.inputs))]
+        canonicals = [(task, reference, verifier.check(task, reference, task.reference)) for task, reference in usable]
+        found = [Candidate(task, reference, task.reference, check.result().cpu_seconds) for task, reference, check in canonicals]
+        found += failing(verifier, usable)
     print(f"{len(usable)} of {len(known)} tasks, whose first {CAP} inputs all count: {len(found)} candidates")
     random.Random(0).shuffle(found)  # noqa: S311 - no secret
     return found
+
+
+def failing(verifier: Verifier, tasks: list[tuple[Task, Reference]]) -> Iterator[Candidate]:
+    """Each task's first mutant that fails without running for much longer than the canonical solution, if one is found."""
+    left = [(task, reference, iter(mutants(task))) for task, reference in tasks]
+    for _ in range(MUTANTS):
+        tried = [(*each, next(each[2], None)) for each in left]
+        checks = [
+            (task, reference, others, text, verifier.check(task, reference, text))
+            for task, reference, others, text in tried
+            if text is not None
+        ]
+        left = []
+        for task, reference, others, text, future in checks:
+            check = future.result()
+            if check.outcome is Outcome.FAIL and check.cpu_seconds <= max(LIGHT_SECONDS, 4 * reference.cpu_seconds):
+                yield Candidate(task, reference, text, check.cpu_seconds)
+            else:
+                left.append((task, reference, others))
 
 
 def contest(candidates: list[Candidate], workers: int, rounds: int) -> dict[str, Rows]:

@@ -42,5 +42,5 @@ class VerifierSpec(Model):
     """Memory limit of a container."""
     workers: int = Field(default=0, ge=0, le=256)
     """Candidates verified at once; 0: one per processor. Not part of the protocol."""
-    recycle: int = Field(default=200, ge=1, le=100_000)
+    recycle: int = Field(default=1000, ge=1, le=100_000)
     """Candidates after which a container is replaced by a new one. Not part of the protocol."""

@@ -17,7 +17,7 @@ from verifiers.sandbox.base import Sandbox, SandboxError
 
 T = TypeVar("T")
 
-RECYCLE_JOBS = 200
+RECYCLE_JOBS = 1000
 _ATTEMPTS = 3
 _START_SECONDS = 60.0
 _FIRST_PAUSE = 0.2
