@@ -7,9 +7,11 @@ supervisors, the engine with its helpers; for EvalPlus its whole process tree. T
 processors, which misses nothing but counts whatever else runs.
 
 EvalPlus stops at a candidate's first wrong result, because it holds the expected ones in the same process; ours cannot, and must
-not tell a candidate that it is right so far. So the mutants are such as do not run for much longer than the canonical solution.
-Where a candidate takes long itself no check can be cheap: the goals are for those that take little, where the check is what costs.
-Ratios are to EvalPlus's check in one fork, in a process that holds what its command holds; `small` is the same without all that.
+not tell a candidate that it is right so far. So where a task has a failing mutant that runs for a moment it is taken, else the
+quickest. Over all candidates the pool must be as fast as EvalPlus at no more CPU; a few canonical solutions run for seconds, which
+every check pays alike and which are half of EvalPlus's CPU. The goal of half its CPU is for candidates that take little themselves,
+where the check is what costs. Ratios are to EvalPlus's check in one fork, in a process that holds what its command holds; `small` is
+the same without all that.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ FRESH = 8
 MUTANTS = 20
 """Tried for each task at most."""
 PEER = "EvalPlus, one fork"
-LEAST_RATE, MOST_CPU = 1.0, 0.5
+LEAST_RATE = 1.0
+MOST_CPU, MOST_CPU_OF_ALL = 0.5, 1.0
 PARTS = ("client", "sandbox", "engine")
 
 
@@ -239,22 +242,21 @@ def learn(tasks: int | None) -> list[Candidate]:
 
 
 def failing(verifier: Verifier, tasks: list[tuple[Task, Reference]]) -> Iterator[Candidate]:
-    """Each task's first mutant that fails without running for much longer than the canonical solution, if one is found."""
+    """For each task the first mutant that fails within a moment; if there is none, the failing one that took the least."""
     left = [(task, reference, iter(mutants(task))) for task, reference in tasks]
+    quickest: dict[str, Candidate] = {}
     for _ in range(MUTANTS):
-        tried = [(*each, next(each[2], None)) for each in left]
-        checks = [
-            (task, reference, others, text, verifier.check(task, reference, text))
-            for task, reference, others, text in tried
-            if text is not None
-        ]
+        tried = [(*each, text) for each in left if (text := next(each[2], None)) is not None]
+        checks = [(each, verifier.check(each[0], each[1], each[3])) for each in tried]
         left = []
-        for task, reference, others, text, future in checks:
+        for (task, reference, others, text), future in checks:
             check = future.result()
-            if check.outcome is Outcome.FAIL and check.cpu_seconds <= max(LIGHT_SECONDS, 4 * reference.cpu_seconds):
-                yield Candidate(task, reference, text, check.cpu_seconds)
-            else:
+            found, best = Candidate(task, reference, text, check.cpu_seconds), quickest.get(task.id)
+            if check.outcome is Outcome.FAIL and (best is None or found.seconds < best.seconds):
+                quickest[task.id] = best = found
+            if best is None or best.seconds >= LIGHT_SECONDS:
                 left.append((task, reference, others))
+    yield from quickest.values()
 
 
 def contest(candidates: list[Candidate], workers: int, rounds: int) -> dict[str, Rows]:
@@ -279,7 +281,7 @@ def contest(candidates: list[Candidate], workers: int, rounds: int) -> dict[str,
     return rows
 
 
-def report(rows: dict[str, Rows], workers: int) -> bool:
+def report(rows: dict[str, Rows], workers: int, most_cpu: float) -> bool:
     """Print the figures; whether the pool reaches the goals."""
     peer, pool = rows[PEER], rows["pool"]
     title = f"workers: {workers}"
@@ -292,30 +294,32 @@ def report(rows: dict[str, Rows], workers: int) -> bool:
             f"{name:<25} {row.rate:7.1f} {row.cpu:7.2f} = {client:6.2f} {sandbox:8.2f} {engine:6.2f} {row.rate / peer.rate:5.2f} "
             f"{row.cpu / peer.cpu:4.2f} {1e3 * row.median(lambda turn: turn.machine):8.2f}  {unlike} of {len(first)}"
         )
-    return pool.rate >= LEAST_RATE * peer.rate and pool.cpu <= MOST_CPU * peer.cpu
+    return pool.rate >= LEAST_RATE * peer.rate and pool.cpu <= most_cpu * peer.cpu
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, help="the first so many tasks; default all")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--light", action="store_true", help="only the candidates that take little themselves")
     options = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     warnings.simplefilter("ignore", UserWarning)  # the process executor says that it is no sandbox, which is known here
     verifiers.verify.ContainerSandbox = Metered  # type: ignore[misc]
     everything = learn(options.tasks)
     light = [each for each in everything if each.seconds < LIGHT_SECONDS]
-    reached = False
-    for title, candidates in (
-        ("all", everything),
-        (f"those that take under {1e3 * LIGHT_SECONDS:.0f} ms of CPU themselves", light),
-    ):
+    sets = [(f"those that take under {1e3 * LIGHT_SECONDS:.0f} ms of CPU themselves", light, MOST_CPU)]
+    if not options.light:
+        sets.append(("all", everything, MOST_CPU_OF_ALL))
+    reached = []
+    for title, candidates, most_cpu in sets:
         own = 1e3 * statistics.mean(each.seconds for each in candidates)
         print(f"\n{len(candidates)} candidates, {title}: {own:.1f} ms of CPU each, measured in the sandbox")
-        goals = [report(contest(candidates, workers, options.rounds), workers) for workers in options.workers]
-        reached = all(goals)
-    return 0 if reached else 1
+        for workers in options.workers:
+            reached.append(report(contest(candidates, workers, options.rounds), workers, most_cpu))
+            print(f"rate at least {LEAST_RATE}, CPU at most {most_cpu}: {'reached' if reached[-1] else 'NOT reached'}")
+    return 0 if all(reached) else 1
 
 
 if __name__ == "__main__":
