@@ -10,8 +10,8 @@ EvalPlus stops at a candidate's first wrong result, because it holds the expecte
 not tell a candidate that it is right so far. So where a task has a failing mutant that runs for a moment it is taken, else the
 quickest. Over all candidates the pool must be as fast as EvalPlus at no more CPU; a few canonical solutions run for seconds, which
 every check pays alike and which are half of EvalPlus's CPU. The goal of half its CPU is for candidates that take little themselves,
-where the check is what costs. Ratios are to EvalPlus's check in one fork, in a process that holds what its command holds; `small` is
-the same without all that.
+where the check is what costs. Ratios are to EvalPlus's check in one fork, in a process that holds what its command holds; `small`
+is the same without all that.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -35,9 +36,16 @@ class ResponseClass(StrEnum):
 
     COMPLETE = "complete"
     TRUNCATED = "truncated"
+    """The limit of tokens was reached, also by thinking that left none for an answer."""
     REFUSAL = "refusal"
+    """The model declined."""
+    FILTERED = "filtered"
+    """A filter of the provider took the answer away, before or in the middle of it."""
     EMPTY = "empty"
+    MALFORMED = "malformed"
+    """Something came back, every time, that is no answer."""
     INFRASTRUCTURE = "infrastructure"
+    """No answer: the service failed, or would not take the request."""
 
 
 class Reason(StrEnum):
@@ -130,14 +138,30 @@ class Response:
     response_id: str = ""
     served_model: str = ""
     fingerprint: str = ""
+    reasoning: str = ""
+    """The model's thinking, where the provider returns it apart from the answer."""
     input_tokens: int | None = None
+    """All input tokens, cached ones too; None: not said."""
     output_tokens: int | None = None
+    """All output tokens, those of reasoning too; None: not said."""
+    cached_tokens: int | None = None
+    """Of the input tokens, those read from the provider's prompt cache; None: not said."""
+    cache_write_tokens: int | None = None
+    """Of the input tokens, those written to the provider's prompt cache; None: not said."""
+    reasoning_tokens: int | None = None
+    """Of the output tokens, those of reasoning; None: not said."""
+    from_cache: bool = False
+    """Whether the server says that it did not compute this answer now but returned a stored one."""
+    request_id: str = ""
+    """The server's id of the exchange, from the headers."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers about rates and waits, and others that tell of the service; lower-case names."""
     cost_usd: float | None = None
     """US dollars; None when the price is not known (never 0 for unknown)."""
     raw: str = ""
     """The body as JSON text, as received."""
     error: str = ""
-    """Class ``infrastructure``: what failed."""
+    """Classes ``infrastructure`` and ``malformed``: what failed."""
     final: bool = False
     """Class ``infrastructure``: whether the server refused this very request, so that asking again would not help."""
 

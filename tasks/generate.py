@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Coroutine, Iterable
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from evalnoise.canonical import escape_surrogates, sha256_text
 from evalnoise.extraction import Extraction
-from evalnoise.providers.base import CallContext, Provider, Request
+from evalnoise.providers.base import CallContext, Failure, Provider, Request
+from evalnoise.sending.endpoint import response_of
+from evalnoise.sending.log import CallLog, Sending
 from evalnoise.store.journal import Journal
-from schemas.errors import EvalnoiseError, StoreError
+from schemas.errors import EvalnoiseError
 from schemas.records import Response, ResponseClass
 from tasks.workshop import Workshop
 
@@ -21,13 +23,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request, its answer, and when."""
+    """A request, its answer, and all that was sent for it."""
 
     context: CallContext
     request: Request
     response: Response
-    sent_at: datetime
-    answered_at: datetime
+    sendings: tuple[Sending, ...]
+    """Empty for a replay, which sends nothing."""
 
 
 def call_id(context: CallContext) -> str:
@@ -38,52 +40,16 @@ def call_id(context: CallContext) -> str:
 async def call(shop: Workshop, provider: Provider, journal: Journal, prompt: str, context: CallContext) -> Call:
     """The provider's answer: from the journal if it was given before, else by a call. Raises what the provider raises."""
     request = provider.request(prompt, context)
-    name = call_id(context)
-    known = journal.answers().get(name) if provider.journalled else None
-    if known is not None:
-        answered = _from_journal(journal, name, known, context, request)
-        if answered is not None:
-            shop.progress.call(answered.response, reused=True)
-            return answered
-    async with shop.semaphore(provider.name):
-        shop.check_stopped()
-        # Shielded: a call that was sent may be billed, so a stop waits for its answer and journals it.
-        return await asyncio.shield(shop.in_flight(_send(shop, provider, journal, request, context)))
-
-
-async def _send(shop: Workshop, provider: Provider, journal: Journal, request: Request, context: CallContext) -> Call:
-    name = call_id(context)
-    sent_at = datetime.now(UTC)
-    if provider.journalled:
-        await journal.sent(name, {"request_key": request.key(), "sent_at": sent_at.isoformat()})
-    response = await provider.complete(request, context)
-    answered_at = datetime.now(UTC)
-    if provider.journalled:
-        record = {
-            "request_key": request.key(),
-            "sent_at": sent_at.isoformat(),
-            "answered_at": answered_at.isoformat(),
-            "response": asdict(response),
-        }
-        await journal.answered(name, record)
-        shop.progress.call(response, reused=False)
-    return Call(context, request, response, sent_at, answered_at)
-
-
-def _from_journal(journal: Journal, name: str, record: dict[str, Any], context: CallContext, request: Request) -> Call | None:
-    if record["request_key"] != request.key():
-        raise StoreError(
-            f"{journal.path}, call {name}",
-            expected=f"an answer to request {request.key()[:12]}, which this protocol makes",
-            found=f"an answer to {record['request_key'][:12]}",
-            remedy="The journal belongs to another plan; move it aside if you can do without its answers.",
-        )
-    fields = record["response"] | {"response_class": ResponseClass(record["response"]["response_class"])}
-    response = Response(**fields)
-    if response.response_class is ResponseClass.INFRASTRUCTURE and not response.final:
-        return None  # A failure is not an answer: the shard is not sealed yet, so it is asked again.
-    sent, answered = (datetime.fromisoformat(record[key]) for key in ("sent_at", "answered_at"))
-    return Call(context, request, response, sent, answered)
+    if not provider.journalled:
+        response = await provider.send(request, context)
+        if isinstance(response, Failure):
+            raise TypeError(f"provider {provider.name} replays and cannot fail")
+        return Call(context, request, response, ())
+    log = CallLog(journal, call_id(context), request)
+    known = log.response
+    response = known or await shop.sender(provider).answer(request, context, log)
+    shop.progress.call(response, reused=known is not None)
+    return Call(context, request, response, tuple(log.sendings))
 
 
 async def gather_cells(cells: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -100,12 +66,21 @@ async def gather_cells(cells: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in running]
 
 
-def call_row(shop: Workshop, made: Call, purpose: str) -> dict[str, Any]:
-    """The row of `calls`."""
-    response = made.response
+def call_rows(shop: Workshop, made: Call, purpose: str) -> list[dict[str, Any]]:
+    """The rows of `calls`: one for each sending, also of an earlier run whose answer was lost."""
+    return [_sending_row(shop, made, sending, purpose) for sending in made.sendings]
+
+
+def _sending_row(shop: Workshop, made: Call, sending: Sending, purpose: str) -> dict[str, Any]:
+    result = sending.result
+    response = result if isinstance(result, Response) else Response(text="", response_class=ResponseClass.INFRASTRUCTURE)
+    if isinstance(result, Failure):
+        response = response_of(result, result.text)
     return {
         **shop.lineage(made.context.task),
         "attempt": made.context.attempt,
+        "sending": sending.number,
+        "answered": result is not None,
         "purpose": purpose,
         "provider": made.request.provider,
         "model": made.request.model,
@@ -116,13 +91,20 @@ def call_row(shop: Workshop, made: Call, purpose: str) -> dict[str, Any]:
         "served_model": storable(response.served_model),
         "input_tokens": response.input_tokens,
         "output_tokens": response.output_tokens,
-        "cost_usd": response.cost_usd,
+        "cached_tokens": response.cached_tokens,
+        "cache_write_tokens": response.cache_write_tokens,
+        "reasoning_tokens": response.reasoning_tokens,
+        "cost_usd": sending.cost_usd,
         "error": storable(response.error),
         "response_id": storable(response.response_id),
+        "request_id": storable(response.request_id),
         "fingerprint": storable(response.fingerprint),
+        "from_cache": response.from_cache,
+        "reasoning": storable(response.reasoning),
+        "headers": json.dumps(dict(response.headers), sort_keys=True),
         "response": storable(response.raw),
-        "sent_at": made.sent_at,
-        "answered_at": made.answered_at,
+        "sent_at": sending.sent_at,
+        "answered_at": sending.answered_at,
     }
 
 

@@ -15,7 +15,7 @@ from schemas.records import Outcome, ResponseClass, Task, Verdict
 from schemas.study import JudgeCondition
 from schemas.tables import CALLS, VERDICTS
 from tasks.frozen import sealed_cells
-from tasks.generate import Call, call, call_row, gather_cells
+from tasks.generate import Call, call, call_rows, gather_cells
 from tasks.plan import Shard
 from tasks.services import may_work_later, refuse_failures
 from tasks.workshop import Workshop
@@ -48,7 +48,7 @@ def judge_shard(shop: Workshop, shard: Shard, *, last_chance: bool = True) -> No
     shop.study_store.commit(
         shard.name,
         [
-            PartitionWrite(CALLS, cell, [call_row(shop, made, "judge") for made, _ in judged], shard.part),
+            PartitionWrite(CALLS, cell, [row for made, _ in judged for row in call_rows(shop, made, "judge")], shard.part),
             PartitionWrite(VERDICTS, keys | {"repeat": shard.replicate}, [row for _, row in judged], f"{shard.stack}-{shard.part}"),
         ],
         inputs=[frozen.sha256 for frozen in candidates],
@@ -91,6 +91,6 @@ async def _judge(
 
 
 def _parse(made: Call) -> ParsedVerdict:
-    if made.response.response_class is ResponseClass.INFRASTRUCTURE:
+    if made.response.response_class in (ResponseClass.INFRASTRUCTURE, ResponseClass.MALFORMED):
         return ParsedVerdict(Verdict.UNPARSED, None, f"no answer: {made.response.error}")
     return parse_verdict(made.response.text)

@@ -19,7 +19,8 @@ _REMEDY = (
 
 def may_work_later(response: Response) -> bool:
     """Whether the call failed for a reason that can pass: the server was down or busy, not that it refuses this request."""
-    return response.response_class is ResponseClass.INFRASTRUCTURE and not response.final
+    failed = response.response_class in (ResponseClass.INFRASTRUCTURE, ResponseClass.MALFORMED)
+    return failed and not response.final
 
 
 def refuse_failures(shop: Workshop, shard: Shard, *, cells: int, provider: int, verifier: int, last_chance: bool) -> None:

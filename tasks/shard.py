@@ -13,7 +13,7 @@ from evalnoise.store.partition import PartitionWrite
 from schemas.errors import ReplayMissError
 from schemas.records import Check, Outcome, Reason, Reference, ResponseClass, Task
 from schemas.tables import CALLS, EXECUTIONS, GENERATIONS, OUTCOMES
-from tasks.generate import call, call_row, gather_cells, generation_row
+from tasks.generate import call, call_rows, gather_cells, generation_row
 from tasks.plan import Shard
 from tasks.services import may_work_later, refuse_failures
 from tasks.verify import execution_row, outcome_row, verify
@@ -104,8 +104,8 @@ async def _attempt(bench: _Bench, cell: _Cell, task: Task, reference: Reference,
         # The source passed at its first attempt and this replay did not: there is no recorded retry, and none is invented.
         return Check(Outcome.UNMEASURED, Reason.REPLAY_MISS, str(error)), None
     if bench.provider.journalled:
-        cell.calls.append(call_row(shop, made, "generate"))
-    failed = made.response.response_class is ResponseClass.INFRASTRUCTURE
+        cell.calls += call_rows(shop, made, "generate")
+    failed = made.response.response_class in (ResponseClass.INFRASTRUCTURE, ResponseClass.MALFORMED)
     extraction = Extraction(None, "none") if failed else extract(made.response.text, task)
     cell.generations.append(generation_row(shop, made, bench.provider.occurrence(context), extraction))
     if failed:

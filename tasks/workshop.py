@@ -13,6 +13,8 @@ from typing import Any, Self, TypeVar
 from evalnoise.providers.base import Provider
 from evalnoise.providers.make import make_provider
 from evalnoise.providers.recording import Recording
+from evalnoise.sending.endpoint import Endpoint
+from evalnoise.sending.sender import Sender
 from evalnoise.store.store import Store, StudyStore
 from schemas.records import Outcome, Reason, Reference, Task
 from schemas.study import AnthropicProvider, Condition, JudgeCondition, OpenAIProvider, RecordingProvider, Stack
@@ -49,7 +51,8 @@ class Workshop:
         self._lock = threading.RLock()
         self._verifiers: dict[str, Verifier] = {}
         self._providers: dict[tuple[str, str], Provider] = {}
-        self._semaphores: dict[str, asyncio.Semaphore] = {}
+        self._endpoints: dict[str, Endpoint] = {}
+        self._senders: dict[Provider, Sender] = {}
         self._references: dict[str, dict[str, Reference]] = {}
         self._recordings: dict[tuple[str, str], Recording] = {}
         self._running: set[Future[Any]] = set()
@@ -192,10 +195,18 @@ class Workshop:
                 )
             return self._providers[key]
 
-    def semaphore(self, provider: str) -> asyncio.Semaphore:
-        """Bounds the calls in flight to one provider, over all shards."""
+    def sender(self, provider: Provider) -> Sender:
+        """What sends the provider's calls: the endpoint behind it is shared over all shards."""
         with self._lock:
-            return self._semaphores.setdefault(provider, asyncio.Semaphore(self.plan.study.limits.concurrency))
+            found = self._senders.get(provider)
+            if found is None:
+                endpoint = self._endpoints.get(provider.address)
+                if endpoint is None:
+                    endpoint = Endpoint(provider.address, concurrency=self.plan.study.limits.concurrency)
+                    self._endpoints[provider.address] = endpoint
+                found = Sender(provider, endpoint, in_flight=self.in_flight, check_stopped=self.check_stopped)
+                self._senders[provider] = found
+            return found
 
     def set_recording(self, stack: str, condition: str, recording: Recording) -> None:
         """Hand over the recording that a replay condition replays."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from evalnoise.providers.base import CallContext, Request, RequestMaker, messages
-from evalnoise.providers.http import Failure, HttpProvider, Kind, SdkErrors, classify, count_of, error_of, text_of
+from evalnoise.providers.base import CallContext, Failure, Kind, Request, RequestMaker, messages
+from evalnoise.providers.http import HttpProvider, SdkErrors, classify, count_of, error_of, text_of
 from evalnoise.providers.options import request_body
 from schemas.records import Response
 from schemas.study import AnthropicProvider

@@ -1,10 +1,14 @@
-"""What every provider is: a request whose body is exactly what is sent, and one async call that answers it."""
+"""What every provider is: a request whose body is exactly what is sent, and one async method that sends it once.
+
+Whether it is sent again, when, and what it costs is not a provider's concern: `evalnoise.sending`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 
 from evalnoise.canonical import canonical_json, escape_surrogates
@@ -53,12 +57,45 @@ class Request:
         return hashlib.sha256(self.canonical()).hexdigest()
 
 
+class Kind(StrEnum):
+    """What a failed sending means for its call."""
+
+    TRANSIENT = "transient"
+    """Try again."""
+    UNREACHED = "unreached"
+    """Try again; no connection was made."""
+    MALFORMED = "malformed"
+    """Try again; something came back that is no answer."""
+    REFUSED = "refused"
+    """The server will not take this request."""
+    THIS_PROMPT = "this-prompt"
+    """The server will not take this prompt; other calls are not concerned."""
+    FATAL = "fatal"
+    """Every call would fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one sending got no usable answer."""
+
+    kind: Kind
+    text: str
+    raw: str = ""
+    """The body, as far as it came."""
+    wait: float | None = None
+    """Seconds that the server asked to wait; None: it did not say."""
+    remedy: str = "Mend what the message names, then run the same command again: what is done is kept."
+    """What the user can do if it ends the run."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """As `Response.headers`."""
+
+
 RequestMaker = Callable[[str, CallContext], Request]
 """Makes the request for a rendered prompt. A pure function, so that a replay needs no client to know its keys."""
 
 
 class Provider(Protocol):
-    """Something that answers requests."""
+    """Something that answers requests. Found by entry point (group ``evalnoise.providers``)."""
 
     @property
     def name(self) -> str:
@@ -68,27 +105,38 @@ class Provider(Protocol):
     def journalled(self) -> bool:
         """Whether a call costs something that a crash must not lose. False for recordings."""
 
+    @property
+    def address(self) -> str:
+        """Whom it calls, as text: providers of one address share their concurrency and pace."""
+
+    @property
+    def max_retries(self) -> int:
+        """How often a request is sent again after failures that can pass."""
+
     def request(self, prompt: str, context: CallContext) -> Request:
         """The request for a rendered prompt."""
 
     def occurrence(self, context: CallContext) -> int:
         """Which of the answers to one request this call gets: the replicate for fresh calls, else the recorded occurrence."""
 
-    async def complete(self, request: Request, context: CallContext) -> Response:
-        """Answer the request. Failures of one call are responses of class infrastructure; ProviderError ends the run."""
+    async def send(self, request: Request, context: CallContext) -> Response | Failure:
+        """Send the request once. Raises ReplayMissError, if it replays."""
 
     async def close(self) -> None:
         """Let go of connections. The provider cannot be used afterwards."""
 
 
 class LiveProvider:
-    """What providers that make fresh answers have in common: all but `complete`."""
+    """What providers that make fresh answers have in common: all but `send`."""
 
     journalled = True
+    max_retries = 0
 
     def __init__(self, name: str, make: RequestMaker) -> None:
         self.name = name
         """Kind of provider."""
+        self.address = name
+        """Whom it calls."""
         self._make = make
 
     def request(self, prompt: str, context: CallContext) -> Request:

@@ -1,30 +1,20 @@
-"""What the providers behind an HTTP SDK share: the key, the retries, and what becomes of each kind of failure.
-
-One attempt ends in a response or in a `Failure`. A transient failure is tried again with jittered backoff; a call whose attempts
-are used up becomes a response of class infrastructure, so that its cell is unmeasured; what would fail every call ends the run.
-"""
+"""What the providers behind an HTTP SDK share: the key, and what each kind of failure is."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
-from evalnoise.providers.base import CallContext, LiveProvider, Request, RequestMaker
+from evalnoise.providers.base import CallContext, Failure, Kind, LiveProvider, Request, RequestMaker
 from evalnoise.providers.keys import Secret, read_key
-from evalnoise.providers.retry import backoff, retry_after
-from schemas.errors import ProviderError
+from evalnoise.providers.retry_after import retry_after
 from schemas.records import Response, ResponseClass
 from schemas.study import AnthropicProvider, OpenAIProvider
 
 HttpSpec = OpenAIProvider | AnthropicProvider
-
-_STOP_AFTER: Final = 5
-"""Calls that fail in a row before the run ends: a provider that is down must not turn the rest of a study into missing cells."""
 
 _FATAL = {
     401: "The server does not accept the key: check the environment variable {env}.",
@@ -40,34 +30,6 @@ _ERROR_TEXT = 300
 _RAW_OF_FAILURE = 65_536
 
 
-class Kind(StrEnum):
-    """What a failed attempt means for the call."""
-
-    TRANSIENT = "transient"
-    """Try again."""
-    UNREACHED = "unreached"
-    """Try again; no connection was made."""
-    REFUSED = "refused"
-    """The server will not take this request."""
-    THIS_PROMPT = "this-prompt"
-    """The server will not take this prompt; other calls are not concerned."""
-    FATAL = "fatal"
-    """Every call would fail."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why one attempt got no usable answer."""
-
-    kind: Kind
-    text: str
-    raw: str = ""
-    wait: float | None = None
-    """Seconds that the server asked to wait; None: it did not say."""
-    remedy: str = "Mend what the message names, then run the same command again: what is done is kept."
-    """What the user can do if it ends the run."""
-
-
 @dataclass(frozen=True, slots=True)
 class SdkErrors:
     """The exception classes of an SDK, which the two SDKs name alike."""
@@ -81,31 +43,23 @@ class SdkErrors:
 class HttpProvider(LiveProvider, ABC):
     """Base of the providers behind an SDK. One client, and so one connection pool, for each; bound to one event loop."""
 
-    first_wait = 0.5
-    """Seconds before the first retry, if the server does not say; doubled for each further one."""
-
     def __init__(self, spec: HttpSpec, make: RequestMaker, errors: SdkErrors) -> None:
         super().__init__(spec.name, make)
+        self.address = f"{spec.name} at {spec.base_url}" if spec.base_url else spec.name
+        self.max_retries = spec.max_retries
         self._spec = spec
         self._errors = errors
         self._secret: Secret = read_key(spec.name, spec.api_key_env)
-        self._answered = False
-        self._failed_in_a_row = 0
 
-    async def complete(self, request: Request, context: CallContext) -> Response:
-        """Send the request, again where that can help. Raises ProviderError for what would fail every call."""
-        attempts = 0
-        while True:
-            result = await self._attempt(request)
-            attempts += 1
-            if isinstance(result, Response):
-                self._answered, self._failed_in_a_row = True, 0
-                return result
-            wait = backoff(attempts, result.wait, first=self.first_wait, draw=secrets.SystemRandom().random())
-            again = result.kind in (Kind.TRANSIENT, Kind.UNREACHED) and attempts <= self._spec.max_retries
-            if not again or wait is None:
-                return self._give_up(result, attempts, context)
-            await asyncio.sleep(wait)
+    async def send(self, request: Request, context: CallContext) -> Response | Failure:  # noqa: ARG002 - other providers use it
+        """Send the request once."""
+        result = await self._attempt(request)
+        if isinstance(result, Response):
+            return result
+        # Redacted before it is cut: half a key would not be found.
+        text = self._secret.redact(result.text, short=True)[:_ERROR_TEXT]
+        raw = self._secret.redact(result.raw, short=True)[:_RAW_OF_FAILURE]
+        return replace(result, text=text, raw=raw)
 
     @abstractmethod
     async def _send(self, request: Request) -> bytes:
@@ -161,25 +115,6 @@ class HttpProvider(LiveProvider, ABC):
             )
         overlong = status == 413 or any(mark in lowered for mark in _OVERLONG)
         return Failure(Kind.THIS_PROMPT if overlong else Kind.REFUSED, text, raw)
-
-    def _give_up(self, failure: Failure, attempts: int, context: CallContext) -> Response:
-        # Raised here and not where the SDK's error is caught: that error holds the request, and so the key.
-        # Redacted before it is cut: half a key would not be found.
-        text = f"{self._secret.redact(failure.text, short=True)[:_ERROR_TEXT]} (attempts: {attempts})"
-        if failure.kind is Kind.FATAL or (failure.kind is Kind.UNREACHED and not self._answered):
-            raise self._error(text, failure.remedy)
-        if failure.kind is not Kind.THIS_PROMPT:
-            self._failed_in_a_row += 1
-        if self._failed_in_a_row >= _STOP_AFTER:
-            said = f"{self._failed_in_a_row} failed calls in a row, the last for task {context.task.id}: {text}"
-            raise self._error(said, failure.remedy)
-        raw = self._secret.redact(failure.raw, short=True)[:_RAW_OF_FAILURE]
-        final = failure.kind in (Kind.REFUSED, Kind.THIS_PROMPT)
-        return Response(text="", response_class=ResponseClass.INFRASTRUCTURE, raw=raw, error=text, final=final)
-
-    def _error(self, found: str, remedy: str) -> ProviderError:
-        where = f"provider {self.name}" + (f" at {self._spec.base_url}" if self._spec.base_url else "")
-        return ProviderError(where, expected="an answer", found=found, remedy=remedy)
 
     def _cost(self, response: Response) -> float | None:
         prices = (self._spec.input_usd_per_million, self._spec.output_usd_per_million)

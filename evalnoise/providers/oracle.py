@@ -85,7 +85,7 @@ class OracleModel(LiveProvider):
         super().__init__(spec.name, make)
         self._spec = spec
 
-    async def complete(self, request: Request, context: CallContext) -> Response:
+    async def send(self, request: Request, context: CallContext) -> Response:
         """The canonical solution or the mutant, by the cell's own draw."""
         if context.reference is None:
             raise ValueError("the oracle answers from context.reference, which preflight makes")
@@ -110,7 +110,7 @@ class OracleJudgeModel(LiveProvider):
         super().__init__(spec.name, make)
         self._spec = spec
 
-    async def complete(self, request: Request, context: CallContext) -> Response:
+    async def send(self, request: Request, context: CallContext) -> Response:
         """A verdict and a confidence; without an executed outcome there is nothing to know, so no verdict."""
         seed, cell = self._spec.seed, _cell(context)
         known = context.executed in (Outcome.PASS, Outcome.FAIL)

@@ -135,6 +135,8 @@ class RecordingProvider:
     """Replays a recording. It holds no client, so a miss cannot become a live call."""
 
     journalled = False
+    address = ""
+    max_retries = 0
 
     def __init__(self, recording: Recording, make: RequestMaker, *, name: str, pick: Callable[[CallContext], int | None]) -> None:
         self.name = name
@@ -170,7 +172,7 @@ class RecordingProvider:
             self._miss(self._make("", context), context, None)
         return picked
 
-    async def complete(self, request: Request, context: CallContext) -> Response:
+    async def send(self, request: Request, context: CallContext) -> Response:
         """The recorded answer. Raises ReplayMissError."""
         occurrence = self.occurrence(context)
         answers = self._recording.answers(context.task.id, request.key())

@@ -63,8 +63,16 @@ class Journal:
             self._load()
 
     def answers(self) -> dict[str, dict[str, Any]]:
-        """The answered records by the id of their call, latest answer first in force."""
+        """The answered records by the id of their call; of several for one call the latest."""
         return dict(self._answers)
+
+    def sent_record(self, call: str) -> dict[str, Any] | None:
+        """What was noted when the call was sent; None: it was not."""
+        return self._sent.get(call)
+
+    def answered_record(self, call: str) -> dict[str, Any] | None:
+        """What was noted when the call was answered; None: it was not."""
+        return self._answers.get(call)
 
     def unanswered(self) -> dict[str, dict[str, Any]]:
         """Records of calls that were sent and never answered: they may have been billed."""

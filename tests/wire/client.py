@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 
-from evalnoise.providers.base import CallContext
+from evalnoise.providers.base import CallContext, Provider
 from evalnoise.providers.make import make_provider
+from evalnoise.sending.endpoint import Endpoint
+from evalnoise.sending.log import CallLog
+from evalnoise.sending.sender import Sender
+from evalnoise.store.journal import Journal
 from schemas.records import Response, Task, TaskKind
 from schemas.study import AnthropicProvider, OpenAIProvider
 from wire.dialects import Dialect
@@ -29,8 +37,27 @@ def call(dialect: Dialect, server: WireServer, *, prompt="hi", calls=1, max_toke
     async def work():
         provider = make_provider(spec_for(dialect, server.url, **options), model="asked-1", max_tokens=max_tokens, retry="none")
         try:
-            return [await provider.complete(provider.request(prompt, CONTEXT), CONTEXT) for _ in range(calls)]
+            with answering(provider) as answer:
+                return [await answer(provider.request(prompt, CONTEXT), CONTEXT) for _ in range(calls)]
         finally:
             await provider.close()
 
     return asyncio.run(work())
+
+
+@contextmanager
+def answering(provider: Provider, *, concurrency: int = 8, first_wait: float = 0.02):
+    """A function that sends a request until it is answered, each time as a call of its own."""
+
+    def in_flight(work):
+        return asyncio.get_running_loop().create_task(work)
+
+    with tempfile.TemporaryDirectory() as folder:
+        journal, numbers = Journal(Path(folder) / "calls.jsonl"), itertools.count()
+        endpoint = Endpoint(provider.address, concurrency=concurrency)
+        sender = Sender(provider, endpoint, in_flight=in_flight, check_stopped=lambda: None, first_wait=first_wait)
+
+        async def answer(request, context):
+            return await sender.answer(request, context, CallLog(journal, f"call {next(numbers)}", request))
+
+        yield answer

@@ -6,8 +6,6 @@ import pytest
 from wire.client import KEY
 from wire.dialects import DIALECTS
 
-from evalnoise.providers.http import HttpProvider
-
 
 @pytest.fixture(params=DIALECTS, ids=lambda d: d.name)
 def dialect(request):
@@ -17,6 +15,5 @@ def dialect(request):
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch):
     monkeypatch.setenv("TEST_KEY", KEY)
-    monkeypatch.setattr(HttpProvider, "first_wait", 0.001)
     for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 import pytest
-from wire.client import CONTEXT, KEY, call, spec_for
+from wire.client import CONTEXT, KEY, answering, call, spec_for
 from wire.dialects import HTML, OpenAIDialect
 from wire.server import Reply, refused_port, serve
 
@@ -94,7 +94,8 @@ def test_a_server_that_cannot_be_reached_ends_the_run(dialect):
 
     async def work():
         provider = make_provider(spec, model="m", max_tokens=5, retry="none")
-        await provider.complete(provider.request("p", CONTEXT), CONTEXT)
+        with answering(provider) as answer:
+            await answer(provider.request("p", CONTEXT), CONTEXT)
 
     with pytest.raises(ProviderError, match="connection failed") as caught:
         asyncio.run(work())
@@ -158,7 +159,8 @@ def test_calls_run_at_once(dialect):
         async def work():
             provider = make_provider(spec_for(dialect, server.url), model="m", max_tokens=5, retry="none")
             request = provider.request("p", CONTEXT)
-            await asyncio.gather(*(provider.complete(request, CONTEXT) for _ in range(16)))
+            with answering(provider) as answer:
+                await asyncio.gather(*(answer(request, CONTEXT) for _ in range(16)))
             await provider.close()
 
         began = time.monotonic()

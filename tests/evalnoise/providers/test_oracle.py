@@ -27,7 +27,7 @@ IDS = [f"task/{n}" for n in range(2000)]
 
 def answer(spec, context=CONTEXT, prompt="p"):
     provider = make_provider(spec, model="oracle-1", max_tokens=100, retry="none")
-    return asyncio.run(provider.complete(provider.request(prompt, context), context))
+    return asyncio.run(provider.send(provider.request(prompt, context), context))
 
 
 def passed(response) -> bool:
@@ -175,7 +175,7 @@ def test_latency_is_waited_and_is_not_in_the_key():
         provider = make_provider(slow, model="m", max_tokens=9, retry="none")
         request = provider.request("p", CONTEXT)
         began = asyncio.get_running_loop().time()
-        await asyncio.gather(*(provider.complete(request, CONTEXT) for _ in range(16)))
+        await asyncio.gather(*(provider.send(request, CONTEXT) for _ in range(16)))
         return asyncio.get_running_loop().time() - began
 
     assert 0.2 <= asyncio.run(sixteen()) < 1.0

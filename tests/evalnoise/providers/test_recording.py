@@ -42,7 +42,7 @@ def load(path, ids=("a", "b"), replicates=1, **options):
 
 def ask(spec, recording, context=CONTEXT, prompt="p"):
     provider = make_provider(spec, model="m", max_tokens=9, retry="none", recording=recording)
-    response = asyncio.run(provider.complete(provider.request(prompt, context), context))
+    response = asyncio.run(provider.send(provider.request(prompt, context), context))
     return provider.occurrence(context), response
 
 

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from evalnoise.providers.http import cost
-from evalnoise.providers.retry import backoff, retry_after
+from evalnoise.providers.retry_after import retry_after
+from evalnoise.sending.retry import backoff
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

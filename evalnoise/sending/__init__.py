@@ -1,0 +1,1 @@
+"""Sending requests: when, how often, at what cost, and how it is written down before it counts."""

@@ -1,0 +1,93 @@
+"""What was sent for one call and what came back, as the shard's journal holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from evalnoise.providers.base import Failure, Kind, Request
+from evalnoise.store.journal import Journal
+from schemas.errors import StoreError
+from schemas.records import Response, ResponseClass
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A request that was sent once."""
+
+    number: int
+    """Which sending of its call, from 0, over all runs."""
+    sent_at: datetime
+    answered_at: datetime | None = None
+    """None: the run ended before it was answered; it may have been billed."""
+    result: Response | Failure | None = None
+    cost_usd: float | None = None
+    """US dollars; None: unknown."""
+
+
+class CallLog:
+    """The sendings of one call in a journal."""
+
+    def __init__(self, journal: Journal, call: str, request: Request) -> None:
+        """Read what earlier runs sent.
+
+        Raises:
+            StoreError: They sent another request.
+        """
+        self._journal = journal
+        self._call = call
+        self._key = request.key()
+        self.sendings: list[Sending] = []
+        """In order of their numbers, those of earlier runs first."""
+        while (sent := journal.sent_record(self._name(len(self.sendings)))) is not None:
+            self._check(sent)
+            self.sendings.append(self._read(len(self.sendings), sent))
+
+    @property
+    def response(self) -> Response | None:
+        """The response that an earlier sending got, if one did."""
+        last = self.sendings[-1].result if self.sendings else None
+        return last if isinstance(last, Response) else None
+
+    async def sent(self, at: datetime) -> int:
+        """Note that the request is about to be sent; its number, once that is on disk. Raises StoreError: do not send it."""
+        number = len(self.sendings)
+        await self._journal.sent(self._name(number), {"request_key": self._key, "sent_at": at.isoformat()})
+        self.sendings.append(Sending(number, at))
+        return number
+
+    async def answered(self, number: int, result: Response | Failure, *, at: datetime, cost_usd: float | None) -> None:
+        """Note what came back; returns when it is on disk, and only then does it count. Raises StoreError."""
+        kind = "response" if isinstance(result, Response) else "failure"
+        record = {"answered_at": at.isoformat(), "cost_usd": cost_usd, kind: asdict(result)}
+        await self._journal.answered(self._name(number), record)
+        self.sendings[number] = replace(self.sendings[number], answered_at=at, result=result, cost_usd=cost_usd)
+
+    def _name(self, number: int) -> str:
+        return f"{self._call}/{number}"
+
+    def _read(self, number: int, sent: Mapping[str, Any]) -> Sending:
+        at = datetime.fromisoformat(sent["sent_at"])
+        record = self._journal.answered_record(self._name(number))
+        if record is None:
+            return Sending(number, at)
+        return Sending(number, at, datetime.fromisoformat(record["answered_at"]), _result(record), record["cost_usd"])
+
+    def _check(self, sent: Mapping[str, Any]) -> None:
+        if sent["request_key"] != self._key:
+            raise StoreError(
+                f"{self._journal.path}, call {self._call}",
+                expected=f"an answer to request {self._key[:12]}, which this protocol makes",
+                found=f"an answer to {sent['request_key'][:12]}",
+                remedy="The journal belongs to another plan; move it aside if you can do without its answers.",
+            )
+
+
+def _result(record: Mapping[str, Any]) -> Response | Failure:
+    if "response" in record:
+        fields = record["response"]
+        return Response(**fields | {"response_class": ResponseClass(fields["response_class"])})
+    fields = record["failure"]
+    return Failure(**fields | {"kind": Kind(fields["kind"])})
