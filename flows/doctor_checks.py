@@ -27,8 +27,9 @@ from flows.plan_view import checker_text
 from flows.server import ServerState, server_status
 from flows.status_view import at_work
 from schemas.errors import EvalnoiseError, ExitCode, StudyError
+from schemas.provider import AnthropicProvider, OpenAIProvider, RecordingProvider
 from schemas.records import Benchmark
-from schemas.study import AnthropicProvider, OpenAIProvider, RecordingProvider, Stack, Study
+from schemas.study import Stack, Study
 from schemas.verifier import VerifierSpec
 from tasks.freeze import checker_identities
 from verifiers.image.outlook import PRUNE, outlook, stock

@@ -17,7 +17,8 @@ from rich.text import Text
 from evalnoise.prompts import render
 from evalnoise.report.numbers import counted
 from evalnoise.store.store import Store
-from schemas.study import AnthropicProvider, Condition, JudgeSpec, OpenAIProvider, ProviderSpec, Study
+from schemas.provider import AnthropicProvider, JudgeSpec, OpenAIProvider, ProviderSpec
+from schemas.study import Condition, Study
 from tasks.freeze import Plan
 from tasks.plan import Shard, judge_shards, measured_shards
 

@@ -19,7 +19,7 @@ from evalnoise.benchmarks.starter import load_starter
 from evalnoise.providers.oracle import true_rates, true_w
 from evalnoise.stats.estimate import Estimate
 from evalnoise.stats.intervals import w_benchmark
-from schemas.study import OracleProvider
+from schemas.provider import OracleProvider
 
 REQUIRED = 0.90
 CONDITIONS = {"live": 0.7, "temperature-zero": 0.0}

@@ -16,8 +16,8 @@ from evalnoise.stats.budget import budget_for
 from evalnoise.stats.estimate import Covers, Estimate, Method
 from evalnoise.stats.ladder import NamedContrast, ladder
 from evalnoise.stats.variance import score
+from schemas.provider import OracleJudge, OracleProvider
 from schemas.records import Outcome
-from schemas.study import OracleJudge, OracleProvider
 from tasks.counts import Counts, Judged
 from tasks.workshop import Workshop
 

@@ -13,8 +13,9 @@ from evalnoise.providers.keys import read_key
 from evalnoise.providers.recording import Recording
 from schemas.errors import DataError, StudyError
 from schemas.protocol import PinnedFile, Protocol, digested_study
+from schemas.provider import AnthropicProvider, OpenAIProvider, RecordingProvider
 from schemas.records import Benchmark, ExecutorInfo
-from schemas.study import AnthropicProvider, OpenAIProvider, RecordingProvider, Stack, Study
+from schemas.study import Stack, Study
 from schemas.versions import measurement_version
 from verifiers.image.packages import normalised
 from verifiers.registry import checker_for, identity, runs_code

@@ -16,8 +16,9 @@ from evalnoise.providers.recording import Recording
 from evalnoise.sending.endpoint import Endpoint
 from evalnoise.sending.sender import Sender
 from evalnoise.store.store import Store, StudyStore
+from schemas.provider import AnthropicProvider, OpenAIProvider, RecordingProvider
 from schemas.records import Outcome, Reason, Reference, Task
-from schemas.study import AnthropicProvider, Condition, JudgeCondition, OpenAIProvider, RecordingProvider, Stack
+from schemas.study import Condition, JudgeCondition, Stack
 from schemas.tables import PREFLIGHT
 from tasks.freeze import Plan
 from tasks.progress import Progress

@@ -7,8 +7,8 @@ from typing import Any, Final
 from evalnoise.providers.base import CallContext, Failure, Kind, Request, RequestMaker, messages
 from evalnoise.providers.http import HttpProvider, SdkErrors, classify, count_of, error_of, text_of
 from evalnoise.providers.options import request_body
+from schemas.provider import AnthropicProvider
 from schemas.records import Response
-from schemas.study import AnthropicProvider
 
 _RESERVED: Final = ("model", "messages", "max_tokens", "temperature", "top_p", "stream")
 _TRUNCATED: Final = ("max_tokens", "model_context_window_exceeded")

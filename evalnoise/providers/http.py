@@ -11,8 +11,8 @@ from typing import Any
 from evalnoise.providers.base import CallContext, Failure, Kind, LiveProvider, Request, RequestMaker
 from evalnoise.providers.keys import Secret, read_key
 from evalnoise.providers.retry_after import retry_after
+from schemas.provider import AnthropicProvider, OpenAIProvider
 from schemas.records import Response, ResponseClass
-from schemas.study import AnthropicProvider, OpenAIProvider
 
 HttpSpec = OpenAIProvider | AnthropicProvider
 

@@ -8,8 +8,8 @@ from evalnoise.providers import anthropic, openai, oracle
 from evalnoise.providers.base import Provider, RequestMaker
 from evalnoise.providers.recording import Recording, RecordingProvider, task_request_maker
 from schemas.errors import StudyError
-from schemas.study import AnthropicProvider, JudgeSpec, OpenAIProvider, OracleJudge, OracleProvider, ProviderSpec
-from schemas.study import RecordingProvider as RecordingSpec
+from schemas.provider import AnthropicProvider, JudgeSpec, OpenAIProvider, OracleJudge, OracleProvider, ProviderSpec
+from schemas.provider import RecordingProvider as RecordingSpec
 
 
 def make_provider(

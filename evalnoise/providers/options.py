@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from evalnoise.providers.base import Request
 from schemas.errors import StudyError
-from schemas.study import AnthropicProvider, OpenAIProvider
+from schemas.provider import AnthropicProvider, OpenAIProvider
 
 
 def request_body(

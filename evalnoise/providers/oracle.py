@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from evalnoise.providers.base import CallContext, LiveProvider, Request, RequestMaker, messages
+from schemas.provider import OracleJudge, OracleProvider
 from schemas.records import Outcome, Response, ResponseClass, TaskKind
-from schemas.study import OracleJudge, OracleProvider
 from schemas.versions import ORACLE
 
 _COOLING: Final = 4

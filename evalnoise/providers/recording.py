@@ -17,8 +17,8 @@ from evalnoise.canonical import canonical_json, restore_surrogates, sha256_text
 from evalnoise.providers.base import CallContext, Request, RequestMaker, sendable
 from evalnoise.providers.generations import read_generations
 from schemas.errors import DataError, ReplayMissError
+from schemas.provider import RecordingProvider as RecordingSpec
 from schemas.records import Response, ResponseClass
-from schemas.study import RecordingProvider as RecordingSpec
 
 Order = Literal["time", "unknown"]
 Pairing = Literal["occurrence", "fixed"]

@@ -13,7 +13,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from schemas.errors import StudyError
-from schemas.study import LocatedError, ProviderSpec
+from schemas.provider import ProviderSpec
+from schemas.study import LocatedError
 from schemas.verifier import REQUIREMENT
 
 Path = tuple[str | int, ...]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from evalnoise.studyfile.load import load_study, opened_study
 from schemas.errors import ExitCode, StudyError
-from schemas.study import OracleProvider, Study
+from schemas.provider import OracleProvider
+from schemas.study import Study
 
 CASES = yaml.safe_load(Path(__file__).with_name("studyfile_cases.yaml").read_text(encoding="utf-8"))
 TWO_DOCUMENTS = "expected a single document in the stream but found another document"

@@ -13,7 +13,8 @@ from evalnoise.providers.oracle import true_rates
 from evalnoise.stats.budget import rerun_budget
 from evalnoise.studyfile.load import load_study
 from schemas.errors import StudyError
-from schemas.study import OracleProvider, Study
+from schemas.provider import OracleProvider
+from schemas.study import Study
 from tests.support import stages
 
 TASKS = [

@@ -9,7 +9,8 @@ import pytest
 
 from evalnoise.providers.oracle import rate
 from evalnoise.stats.budget import rerun_budget
-from schemas.study import OracleProvider, Study
+from schemas.provider import OracleProvider
+from schemas.study import Study
 from tests.support import stages
 
 JUDGE = {

@@ -14,8 +14,8 @@ from evalnoise.sending.endpoint import Endpoint
 from evalnoise.sending.log import CallLog
 from evalnoise.sending.sender import Sender
 from evalnoise.store.journal import Journal
+from schemas.provider import AnthropicProvider, OpenAIProvider
 from schemas.records import Response, Task, TaskKind
-from schemas.study import AnthropicProvider, OpenAIProvider
 from wire.dialects import Dialect
 from wire.server import WireServer
 

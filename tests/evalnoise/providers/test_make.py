@@ -9,7 +9,7 @@ import pytest
 
 from evalnoise.providers.make import make_provider, request_maker
 from evalnoise.providers.recording import Recording
-from schemas.study import AnthropicProvider, OpenAIProvider, OracleJudge, OracleProvider, RecordingProvider
+from schemas.provider import AnthropicProvider, OpenAIProvider, OracleJudge, OracleProvider, RecordingProvider
 
 SPECS = [
     OracleProvider(name="oracle"),

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from evalnoise.providers.base import CallContext
 from evalnoise.providers.make import make_provider
 from evalnoise.providers.oracle import rate, true_rates, true_w, uniform
+from schemas.provider import OracleJudge, OracleProvider
 from schemas.records import Outcome, Reason, Reference, ResponseClass, Task, TaskKind
-from schemas.study import OracleJudge, OracleProvider
 
 TASK = Task("t/1", TaskKind.FUNCTION, "add two", "def add(a, b):\n    return a + b\n", "add")
 MUTANT = "def add(a, b):\n    return a - b"

@@ -15,8 +15,8 @@ from evalnoise.providers.base import CallContext
 from evalnoise.providers.make import make_provider
 from evalnoise.providers.recording import Recording, differing_paths
 from schemas.errors import DataError, ReplayMissError, StudyError
+from schemas.provider import AnthropicProvider, OpenAIProvider, RecordingProvider
 from schemas.records import ResponseClass, Task, TaskKind
-from schemas.study import AnthropicProvider, OpenAIProvider, RecordingProvider
 
 A, B = (Task(name, TaskKind.OUTPUT, "?", "1", "f") for name in ("a", "b"))
 CONTEXT = CallContext(A, "s", "live", 0, 0)

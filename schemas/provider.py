@@ -1,0 +1,103 @@
+"""Where responses come from: the providers' part of a study."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from schemas.model import Model
+
+
+class OracleProvider(Model):
+    """A simulated model with known pass rates; no network, no cost."""
+
+    name: Literal["oracle"]
+    """The kind of provider."""
+    seed: int = Field(default=0, ge=0)
+    """Draws the tasks' pass probabilities and every response."""
+    alpha: float = Field(default=0.3, gt=0, allow_inf_nan=False)
+    """First parameter of the Beta distribution of the unstable tasks' pass probabilities."""
+    beta: float = Field(default=0.2, gt=0, allow_inf_nan=False)
+    """Second parameter of the same."""
+    stable: float = Field(default=0.3, ge=0, le=1)
+    """Share of tasks that always pass or always fail."""
+    temperature: float = Field(default=0.7, ge=0, le=2)
+    """At 0 the unstable tasks' share is divided by four, as hosted models tend to do; otherwise only recorded."""
+    latency: float = Field(default=0.0, ge=0, le=60)
+    """Seconds that each simulated call waits."""
+
+
+class RecordingProvider(Model):
+    """Responses that someone recorded earlier."""
+
+    name: Literal["recording"]
+    """The kind of provider."""
+    path: str
+    """A file of recorded generations: JSON Lines with `task_id` and `generations`."""
+    pairing: Literal["occurrence", "fixed"] = "occurrence"
+    """`occurrence`: replicate r gets recorded occurrence r. `fixed`: every replicate gets the one named below."""
+    occurrence: int = Field(default=0, ge=0)
+    """Pairing `fixed`: which recorded occurrence, from 0."""
+    order: Literal["time", "unknown"] = "unknown"
+    """Whether occurrences are in the order of their recording; order-based statistics need `time`."""
+    sha256: str | None = None
+    """Digest that the file must have; unchecked when absent, recorded always."""
+
+
+class _HttpProvider(Model):
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature; absent: not sent, the provider's default."""
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    """Nucleus sampling; absent: not sent."""
+    base_url: str | None = None
+    """Another server that speaks the same protocol."""
+    timeout: float = Field(default=120.0, gt=0, le=3600)
+    """Seconds for a whole call."""
+    max_retries: int = Field(default=4, ge=0, le=20)
+    """Retries of a call that failed for reasons of transport or load."""
+    input_usd_per_million: float | None = Field(default=None, ge=0)
+    """Price of a million input tokens; absent: cost unknown."""
+    output_usd_per_million: float | None = Field(default=None, ge=0)
+    """Price of a million output tokens; absent: cost unknown."""
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Further fields of the request body, sent as they are and part of the request key."""
+
+
+class OpenAIProvider(_HttpProvider):
+    """Chat completions through the openai SDK."""
+
+    name: Literal["openai"]
+    """The kind of provider."""
+    seed: int | None = None
+    """Provider-side sampling seed; absent: not sent."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """Environment variable that holds the key."""
+
+
+class AnthropicProvider(_HttpProvider):
+    """Messages through the anthropic SDK."""
+
+    name: Literal["anthropic"]
+    """The kind of provider."""
+    api_key_env: str = "ANTHROPIC_API_KEY"
+    """Environment variable that holds the key."""
+
+
+ProviderSpec = Annotated[OracleProvider | RecordingProvider | OpenAIProvider | AnthropicProvider, Field(discriminator="name")]
+
+
+class OracleJudge(Model):
+    """A simulated judge that says what execution said, but for a known share of flips."""
+
+    name: Literal["oracle"]
+    """The kind of provider."""
+    seed: int = Field(default=0, ge=0)
+    """Draws every verdict."""
+    flip: float = Field(default=0.1, ge=0, le=0.5)
+    """Probability that a verdict is the opposite of the executed outcome."""
+    unparsed: float = Field(default=0.0, ge=0, le=1)
+    """Probability that an answer holds no verdict."""
+
+
+JudgeSpec = Annotated[OracleJudge | OpenAIProvider | AnthropicProvider, Field(discriminator="name")]
