@@ -62,8 +62,11 @@ class Kind(StrEnum):
 
     TRANSIENT = "transient"
     """Try again."""
+    OVERLOADED = "overloaded"
+    """Try again, more slowly: the server has too much to do, or takes no more from this account for now (429, 503, 529, or an
+    overload inside a body). It did no work, so it charged nothing."""
     UNREACHED = "unreached"
-    """Try again; no connection was made."""
+    """Try again; no connection was made, so nothing was charged."""
     MALFORMED = "malformed"
     """Try again; something came back that is no answer."""
     REFUSED = "refused"

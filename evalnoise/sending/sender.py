@@ -19,7 +19,7 @@ Result = Response | Failure
 FIRST_WAIT: Final = 0.5
 """Seconds before a request is sent again for the first time, if the server does not say; doubled for each further one."""
 
-_AGAIN: Final = (Kind.TRANSIENT, Kind.UNREACHED, Kind.MALFORMED)
+_AGAIN: Final = (Kind.TRANSIENT, Kind.OVERLOADED, Kind.UNREACHED, Kind.MALFORMED)
 
 
 class Sender:
