@@ -19,6 +19,7 @@ class ExitCode(IntEnum):
     PROVIDER = 8
     BLOCKED = 9
     SERVER = 10
+    BUDGET = 11
     INTERRUPTED = 130
 
 
@@ -70,6 +71,30 @@ class ReplayMissError(DataError):
     """A replay asked for a response that the recording does not hold. There is no fall-back to a live call."""
 
 
+class ReplayExhaustedError(ReplayMissError):
+    """A replay asked a request more often than it was recorded, or tried again where the recorded cell did not."""
+
+
+class ReplayOrderError(DataError):
+    """A request that is paired by occurrence was recorded, but another cell asked it: the order of requests has changed."""
+
+
+class RecordingDigestError(DataError):
+    """A recording is not the one that was pinned, or not what its own manifest says."""
+
+
+class RecordingFormatError(DataError):
+    """A folder holds no recording of the format that this version reads."""
+
+
+class RequestNormaliserError(DataError):
+    """A recording's request keys were made by another version of the request normaliser."""
+
+
+class ResponseMappingError(DataError):
+    """A recording's responses were read from their bodies by another version of that rule."""
+
+
 class LockedError(EvalnoiseError):
     """Another run holds the study's lock."""
 
@@ -108,3 +133,9 @@ class ServerError(EvalnoiseError):
     """The Prefect server could not be started or reached."""
 
     exit_code = ExitCode.SERVER
+
+
+class BudgetError(EvalnoiseError):
+    """The next request could cost more than `limits.max_cost` leaves, or nobody knows what it could cost."""
+
+    exit_code = ExitCode.BUDGET

@@ -11,11 +11,16 @@ from pydantic import BaseModel, ConfigDict
 from schemas.study import Study
 
 UNDIGESTED_STUDY_FIELDS = {
-    "limits": ("concurrency", "max_cost"),
+    "study": ("prices",),
+    "limits": ("concurrency", "requests_per_minute", "tokens_per_minute", "patience", "max_cost", "max_share"),
     "verifier": ("workers", "recycle"),
-    "provider": ("timeout", "max_retries", "latency"),
-}
-"""Fields, by the part of the study that holds them, that change how fast or how far a run goes, not what it measures."""
+    "provider": (
+        "timeout", "max_retries", "latency", "input_usd_per_million", "cached_input_usd_per_million", "cache_write_usd_per_million",
+        "output_usd_per_million",
+    ),
+}  # fmt: skip
+"""Fields, by the part of the study that holds them, that change how fast or how far a run goes or how its cost is counted, not
+what it measures."""
 
 
 class PinnedFile(BaseModel):
@@ -68,6 +73,7 @@ def digested_study(study: Study) -> dict[str, Any]:
     """The study's part of the protocol: defaults written out; operational fields and file paths removed."""
     body: dict[str, Any] = study.model_dump(mode="json")
     body["benchmark"].pop("path", None)
+    _drop("study", body)
     _drop("limits", body["limits"])
     for stack in body["stacks"]:
         _drop("verifier", stack["verifier"])

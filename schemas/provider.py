@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from schemas.model import Model
 
@@ -52,25 +52,37 @@ class _HttpProvider(Model):
     """Nucleus sampling; absent: not sent."""
     base_url: str | None = None
     """Another server that speaks the same protocol."""
+    stream: bool = False
+    """Ask for the answer in pieces as it is made; what comes of it is the same. Sent, so part of the request key."""
+    connect_timeout: float = Field(default=15.0, gt=0, le=3600)
+    """Seconds to make a connection. Not part of the protocol."""
+    first_byte_timeout: float | None = Field(default=None, gt=0, le=3600)
+    """Seconds from sending to the first byte of the answer; absent: `timeout`. Not part of the protocol."""
     timeout: float = Field(default=120.0, gt=0, le=3600)
-    """Seconds for a whole call."""
+    """Seconds for a whole call. Not part of the protocol."""
     max_retries: int = Field(default=4, ge=0, le=20)
     """Retries of a call that failed for reasons of transport or load."""
     input_usd_per_million: float | None = Field(default=None, ge=0)
-    """Price of a million input tokens; absent: cost unknown."""
+    """Price of a million input tokens; with that of output tokens it takes the price table's place."""
+    cached_input_usd_per_million: float | None = Field(default=None, ge=0)
+    """Price of a million input tokens read from the provider's prompt cache; absent: the cost of such calls is unknown."""
+    cache_write_usd_per_million: float | None = Field(default=None, ge=0)
+    """Price of a million input tokens written to it; absent: the cost of such calls is unknown."""
     output_usd_per_million: float | None = Field(default=None, ge=0)
-    """Price of a million output tokens; absent: cost unknown."""
+    """Price of a million output tokens, reasoning too; with that of input tokens it takes the price table's place."""
     extra: dict[str, Any] = Field(default_factory=dict)
-    """Further fields of the request body, sent as they are and part of the request key."""
+    """Further fields of the request body, sent as they are and part of the request key, but for ids of traces and times."""
 
 
 class OpenAIProvider(_HttpProvider):
-    """Chat completions through the openai SDK."""
+    """Chat completions or responses through the openai SDK."""
 
     name: Literal["openai"]
     """The kind of provider."""
+    api: Literal["chat", "responses"] = "chat"
+    """`chat`: chat completions, which most servers speak. `responses`: the newer interface, told not to store anything."""
     seed: int | None = None
-    """Provider-side sampling seed; absent: not sent."""
+    """Provider-side sampling seed, of chat completions only; absent: not sent."""
     api_key_env: str = "OPENAI_API_KEY"
     """Environment variable that holds the key."""
 
@@ -84,7 +96,44 @@ class AnthropicProvider(_HttpProvider):
     """Environment variable that holds the key."""
 
 
-ProviderSpec = Annotated[OracleProvider | RecordingProvider | OpenAIProvider | AnthropicProvider, Field(discriminator="name")]
+class PluginProvider(Model):
+    """A provider of another package, found by the name under which that registers it; docs/guide/providers.md shows how."""
+
+    name: str = Field(min_length=1, max_length=100)
+    """The registered name."""
+    options: dict[str, Any]
+    """The provider's own options, which it checks itself; `{}` for none."""
+    api_key_env: str | None = None
+    """Environment variable that holds its key; absent: it gets none."""
+    timeout: float = Field(default=120.0, gt=0, le=3600)
+    """Seconds for a whole call. Not part of the protocol."""
+    max_retries: int = Field(default=4, ge=0, le=20)
+    """Retries of a call that failed for reasons of transport or load. Not part of the protocol."""
+
+
+PLUGIN_TAG = "a plug-in, with `options`"
+"""Stands for every other name in unions of providers, and in the message about a name that fits none."""
+_OWN = ("oracle", "recording", "openai", "anthropic")
+
+
+def _kind(value: Any) -> str | None:
+    """Which member of a union of providers is meant."""
+    if isinstance(value, PluginProvider):
+        return PLUGIN_TAG
+    name = value.get("name") if isinstance(value, dict) else getattr(value, "name", None)
+    if not isinstance(name, str):
+        return None if name is None else str(name)
+    # Only a plug-in has `options`: a name that is misspelt is told so, and not that its options are unknown.
+    return PLUGIN_TAG if name not in _OWN and isinstance(value, dict) and "options" in value else name
+
+
+_OpenAI = Annotated[OpenAIProvider, Tag("openai")]
+_Anthropic = Annotated[AnthropicProvider, Tag("anthropic")]
+_Plugin = Annotated[PluginProvider, Tag(PLUGIN_TAG)]
+ProviderSpec = Annotated[
+    Annotated[OracleProvider, Tag("oracle")] | Annotated[RecordingProvider, Tag("recording")] | _OpenAI | _Anthropic | _Plugin,
+    Discriminator(_kind),
+]
 
 
 class OracleJudge(Model):
@@ -100,4 +149,4 @@ class OracleJudge(Model):
     """Probability that an answer holds no verdict."""
 
 
-JudgeSpec = Annotated[OracleJudge | OpenAIProvider | AnthropicProvider, Field(discriminator="name")]
+JudgeSpec = Annotated[Annotated[OracleJudge, Tag("oracle")] | _OpenAI | _Anthropic | _Plugin, Discriminator(_kind)]

@@ -49,7 +49,8 @@ class ResponseClass(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a verification ended as it did. The last group leaves the outcome unmeasured."""
+    """Why a cell or a verification ended as it did. From ``accepts-anything`` on the outcome is unmeasured; for ``truncated`` to
+    ``malformed``, and ``provider``, the stack's policy says what it is."""
 
     PASS = "pass"
     MISMATCH = "mismatch"
@@ -57,6 +58,11 @@ class Reason(StrEnum):
     SYNTAX_ERROR = "syntax-error"
     MISSING_ENTRY_POINT = "missing-entry-point"
     NO_CANDIDATE = "no-candidate"
+    TRUNCATED = "truncated"
+    REFUSAL = "refusal"
+    FILTERED = "filtered"
+    EMPTY = "empty"
+    MALFORMED = "malformed"
     CPU_LIMIT = "cpu-limit"
     WALL_LIMIT = "wall-limit"
     IDLE = "idle"

@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from schemas.model import Model, Slug
 from schemas.provider import JudgeSpec, ProviderSpec, RecordingProvider
+from schemas.responses import MaxShare, Responses
 from schemas.verifier import VerifierSpec
 
 DEFAULT_PROMPT = (
@@ -18,11 +19,15 @@ DEFAULT_PROMPT = (
     "Solve the task below in Python. Answer with one fenced code block that holds a complete program which defines "
     "`{{ task.entry_point }}`; no tests, no explanation.\n\n{{ task.prompt }}{% endif %}"
 )
+DEFAULT_RETRY_PROMPT = (
+    "Your answer was checked and did not pass: {{ reason }}{% if reason in ('exception', 'syntax-error') %} ({{ detail }}){% endif %}."
+    "\n\nAnswer the task again, whole, in the form that was asked for."
+)
 DEFAULT_JUDGE_PROMPT = (
     "{% if task.kind == 'function' %}A Python program was written for the task below. Decide whether it is correct for every valid "
     "input.{% else %}An answer was given to the task below. Decide whether it is correct.{% endif %} The first "
     "line of your answer is exactly `VERDICT: PASS` or `VERDICT: FAIL`, the second is `CONFIDENCE: n` with n from 0 to "
-    "100; after that you may explain.\n\nTask:\n{{ task.prompt }}\n\n{% if task.kind == 'function' %}Program:\n```python\n"
+    "100; after that you may explain in a sentence or two.\n\nTask:\n{{ task.prompt }}\n\n{% if task.kind == 'function' %}Program:\n```python\n"
     "{{ candidate }}\n```{% else %}Answer:\n{{ candidate }}{% endif %}"
 )
 
@@ -85,8 +90,14 @@ class Stack(Model):
     """Jinja template over `task` (id, kind, prompt, entry_point, code)."""
     max_tokens: int = Field(default=1024, ge=1)
     """Output tokens at most."""
-    retry: Literal["none", "resample"] = "none"
-    """`resample`: a candidate that fails is replaced once by a fresh one."""
+    retry: Literal["none", "resample", "with-feedback"] = "none"
+    """`resample`: a candidate that fails is replaced once by a fresh one. `with-feedback`: by one that is asked for with the first
+    answer and what was wrong with it."""
+    retry_prompt: str = DEFAULT_RETRY_PROMPT
+    """Retry `with-feedback`: Jinja template of the second message, over `task`, `candidate`, `reason` and `detail`. `detail` may hold
+    what was expected; the default tells it of exceptions alone, where it is their type and message."""
+    responses: Responses = Responses()
+    """What answers that are not complete come to."""
     verifier: VerifierSpec = VerifierSpec()
     """How candidates are checked."""
 
@@ -126,8 +137,11 @@ class JudgeCondition(Model):
     """The model's name as the provider knows it."""
     prompt: str = DEFAULT_JUDGE_PROMPT
     """Jinja template over `task` and `candidate`; must ask for the verdict first."""
-    max_tokens: int = Field(default=256, ge=1)
+    max_tokens: int = Field(default=512, ge=1)
     """Output tokens at most."""
+    truncated: Literal["unparsed", "read"] = "unparsed"
+    """What an answer becomes that ended at the token limit: no verdict, or the one on its first line. Refusals, filtered, empty
+    and malformed answers never are verdicts."""
 
 
 class Judge(Model):
@@ -157,12 +171,21 @@ class Analysis(Model):
 
 
 class Limits(Model):
-    """Bounds on the run. `concurrency` and `max_cost` are not part of the protocol."""
+    """Bounds on the run. Only `shard_cells` is part of the protocol."""
 
     concurrency: int = Field(default=8, ge=1, le=1024)
-    """Provider calls in flight at most."""
+    """Calls in flight at most, for each provider's address; fewer while the server is overloaded."""
+    requests_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Requests sent at most, for each provider's address; absent: no limit but what the server's headers say."""
+    tokens_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Tokens sent and asked for at most, for each provider's address: estimated before a request is sent, put right by its usage
+    afterwards; absent: no limit but what the server's headers say."""
+    patience: float = Field(default=600.0, ge=0, le=86_400)
+    """Seconds for which an overloaded server is waited for, however often a request has been refused."""
     max_cost: float | None = Field(default=None, gt=0)
-    """US dollars; shown by `plan`, not yet enforced."""
+    """US dollars for the whole protocol, earlier runs too: no request is sent that could pass it. Needs a price for every model."""
+    max_share: MaxShare = MaxShare()
+    """Shares of answers that are not complete, above which the run stops."""
     shard_cells: int = Field(default=500, ge=1, le=100_000)
     """Cells per shard, and so per partition, at most."""
 
@@ -186,6 +209,8 @@ class Study(Model):
     """What is computed from the outcomes."""
     limits: Limits = Limits()
     """Bounds on the run."""
+    prices: str | None = None
+    """A file of prices in the place of the list prices that come with evalnoise; not part of the protocol."""
     night: Slug | None = None
     """Label of a nightly repetition; every night is a protocol of its own. The nightly flow sets it."""
 

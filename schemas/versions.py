@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-REQUEST_NORMALISER: Final = 1
+REQUEST_NORMALISER: Final = 2
+"""How a request becomes its key."""
+RESPONSE_MAPPING: Final = 2
+"""How what a server sends becomes a response: its text, its class, its counts."""
 EXTRACTOR: Final = 1
 CHECKER: Final = 3
 SUPERVISOR: Final = 4
@@ -18,6 +21,7 @@ def measurement_version() -> dict[str, int]:
     """The versions that the protocol digest covers."""
     return {
         "request_normaliser": REQUEST_NORMALISER,
+        "response_mapping": RESPONSE_MAPPING,
         "extractor": EXTRACTOR,
         "checker": CHECKER,
         "supervisor": SUPERVISOR,

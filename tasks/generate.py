@@ -95,6 +95,7 @@ def _sending_row(shop: Workshop, made: Call, sending: Sending, purpose: str) -> 
         "cache_write_tokens": response.cache_write_tokens,
         "reasoning_tokens": response.reasoning_tokens,
         "cost_usd": sending.cost_usd,
+        "prices": sending.prices,
         "error": storable(response.error),
         "response_id": storable(response.response_id),
         "request_id": storable(response.request_id),

@@ -25,6 +25,8 @@ class Sending:
     result: Response | Failure | None = None
     cost_usd: float | None = None
     """US dollars; None: unknown."""
+    prices: str = ""
+    """Where the prices came from; empty: none is known."""
 
 
 class CallLog:

@@ -37,6 +37,10 @@ def digest(*changes: str) -> str:
     [
         "limits.concurrency=3",
         "limits.max_cost=12.5",
+        "limits.requests_per_minute=60",
+        "limits.tokens_per_minute=60000",
+        "limits.patience=5",
+        "prices=my-prices.toml",
         "stacks.0.verifier.workers=7",
         "stacks.0.provider.latency=1.5",
         "conditions.live.provider.latency=1.5",
