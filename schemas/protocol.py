@@ -8,6 +8,7 @@ from typing import Any, Literal
 import rfc8785
 from pydantic import BaseModel, ConfigDict
 
+from schemas.requests import keyed
 from schemas.study import Study
 
 UNDIGESTED_STUDY_FIELDS = {
@@ -15,7 +16,7 @@ UNDIGESTED_STUDY_FIELDS = {
     "limits": ("concurrency", "requests_per_minute", "tokens_per_minute", "patience", "max_cost", "max_share"),
     "verifier": ("workers", "recycle"),
     "provider": (
-        "timeout", "max_retries", "latency", "input_usd_per_million", "cached_input_usd_per_million", "cache_write_usd_per_million",
+        "timeout", "connect_timeout", "first_byte_timeout", "max_retries", "latency", "input_usd_per_million", "cached_input_usd_per_million", "cache_write_usd_per_million",
         "output_usd_per_million",
     ),
 }  # fmt: skip
@@ -59,10 +60,16 @@ class Protocol(BaseModel):
     """By stack: name, version and options of the checker, and the distribution that it comes from if that is not evalnoise."""
     measurement: dict[str, int]
     """`schemas.versions.measurement_version`."""
+    providers: dict[str, dict[str, Any]] = {}
+    """By ``stack/condition`` and ``judge/condition``, of providers of other packages: name, version, options and the distribution
+    that each comes from. Those of evalnoise itself are pinned by `study` and `measurement`."""
 
     def canonical(self) -> bytes:
         """Canonical JSON, in UTF-8."""
-        return rfc8785.dumps(self.model_dump(mode="json"))
+        body = self.model_dump(mode="json")
+        if not self.providers:
+            del body["providers"]  # so that protocols that were frozen without this field keep their digests
+        return rfc8785.dumps(body)
 
     def digest(self) -> str:
         """SHA-256 of `canonical`, in hex: the protocol's name."""
@@ -82,6 +89,8 @@ def digested_study(study: Study) -> dict[str, Any]:
         _drop("provider", owner["provider"])
         # The recording's digest stands elsewhere in the protocol.
         owner["provider"].pop("path", None)
+        if isinstance(owner["provider"].get("extra"), dict):
+            owner["provider"]["extra"] = keyed(owner["provider"]["extra"])
     return body
 
 

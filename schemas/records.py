@@ -49,8 +49,11 @@ class ResponseClass(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a cell or a verification ended as it did. From ``accepts-anything`` on the outcome is unmeasured; for ``truncated`` to
-    ``malformed``, and ``provider``, the stack's policy says what it is."""
+    """Why a cell or a verification ended as it did.
+
+    From ``accepts-anything`` on the outcome is unmeasured; for ``truncated`` to ``malformed``, and ``provider``, the stack's policy
+    says what it is.
+    """
 
     PASS = "pass"
     MISMATCH = "mismatch"

@@ -20,15 +20,15 @@ DEFAULT_PROMPT = (
     "`{{ task.entry_point }}`; no tests, no explanation.\n\n{{ task.prompt }}{% endif %}"
 )
 DEFAULT_RETRY_PROMPT = (
-    "Your answer was checked and did not pass: {{ reason }}{% if reason in ('exception', 'syntax-error') %} ({{ detail }}){% endif %}."
-    "\n\nAnswer the task again, whole, in the form that was asked for."
+    "Your answer was checked and did not pass: {{ reason }}{% if reason in ('exception', 'syntax-error') %} ({{ detail }})"
+    "{% endif %}.\n\nAnswer the task again, whole, in the form that was asked for."
 )
 DEFAULT_JUDGE_PROMPT = (
     "{% if task.kind == 'function' %}A Python program was written for the task below. Decide whether it is correct for every valid "
     "input.{% else %}An answer was given to the task below. Decide whether it is correct.{% endif %} The first "
     "line of your answer is exactly `VERDICT: PASS` or `VERDICT: FAIL`, the second is `CONFIDENCE: n` with n from 0 to "
-    "100; after that you may explain in a sentence or two.\n\nTask:\n{{ task.prompt }}\n\n{% if task.kind == 'function' %}Program:\n```python\n"
-    "{{ candidate }}\n```{% else %}Answer:\n{{ candidate }}{% endif %}"
+    "100; after that you may explain in a sentence or two.\n\nTask:\n{{ task.prompt }}\n\n{% if task.kind == 'function' %}"
+    "Program:\n```python\n{{ candidate }}\n```{% else %}Answer:\n{{ candidate }}{% endif %}"
 )
 
 
@@ -94,8 +94,8 @@ class Stack(Model):
     """`resample`: a candidate that fails is replaced once by a fresh one. `with-feedback`: by one that is asked for with the first
     answer and what was wrong with it."""
     retry_prompt: str = DEFAULT_RETRY_PROMPT
-    """Retry `with-feedback`: Jinja template of the second message, over `task`, `candidate`, `reason` and `detail`. `detail` may hold
-    what was expected; the default tells it of exceptions alone, where it is their type and message."""
+    """Retry `with-feedback`: Jinja template of the second message, over `task`, `candidate`, `reason` and `detail`. `detail` may
+    hold what was expected; the default tells it of exceptions alone, where it is their type and message."""
     responses: Responses = Responses()
     """What answers that are not complete come to."""
     verifier: VerifierSpec = VerifierSpec()
@@ -242,14 +242,14 @@ class Study(Model):
         base = stack.provider
         if condition.source is not None:
             base = self.provider(stack, self.condition(condition.source.condition))
-        merged = base.model_dump(exclude_unset=True) | condition.provider
-        if merged.get("name") != base.name:
-            # Options of one provider mean nothing to another, so a changed name replaces the options as a whole.
-            merged = dict(condition.provider)
+        merged = merged_options(base, condition.provider)
         if condition.kind == "temperature-zero" and merged.get("name") != "recording":
-            if condition.provider.get("temperature", 0) != 0:
-                raise LocatedError((*place, "temperature"), "0 (the condition's kind is temperature-zero)")
-            merged["temperature"] = 0.0
+            # A plug-in's options stand in a mapping of their own.
+            below = ("options",) if isinstance(merged.get("options"), dict) else ()
+            own, given = (merged["options"], condition.provider.get("options", {})) if below else (merged, condition.provider)
+            if given.get("temperature", 0) != 0:
+                raise LocatedError((*place, *below, "temperature"), "0 (the condition's kind is temperature-zero)")
+            own["temperature"] = 0.0
         try:
             spec: ProviderSpec = _PROVIDERS.validate_python(merged)
         except ValidationError as error:
@@ -285,6 +285,17 @@ class Study(Model):
             expected = f"the name of one replay condition (there are: {names})"
             raise LocatedError(("judge", "candidates"), expected, [c.name for c in replays])
         return found[0]
+
+
+def merged_options(base: ProviderSpec, overrides: dict[str, Any]) -> dict[str, Any]:
+    """A provider's options with a condition's overrides, not validated yet."""
+    if overrides.get("name", base.name) != base.name:
+        # Options of one provider mean nothing to another, so a changed name replaces the options as a whole.
+        return dict(overrides)
+    merged = base.model_dump(exclude_unset=True) | overrides
+    if isinstance(base, PluginProvider) and isinstance(overrides.get("options", {}), dict):
+        merged["options"] = base.options | overrides.get("options", {})
+    return merged
 
 
 class LocatedError(ValueError):
