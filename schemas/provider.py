@@ -28,23 +28,6 @@ class OracleProvider(Model):
     """Seconds that each simulated call waits."""
 
 
-class RecordingProvider(Model):
-    """Responses that someone recorded earlier."""
-
-    name: Literal["recording"]
-    """The kind of provider."""
-    path: str
-    """A file of recorded generations: JSON Lines with `task_id` and `generations`."""
-    pairing: Literal["occurrence", "fixed"] = "occurrence"
-    """`occurrence`: replicate r gets recorded occurrence r. `fixed`: every replicate gets the one named below."""
-    occurrence: int = Field(default=0, ge=0)
-    """Pairing `fixed`: which recorded occurrence, from 0."""
-    order: Literal["time", "unknown"] = "unknown"
-    """Whether occurrences are in the order of their recording; order-based statistics need `time`."""
-    sha256: str | None = None
-    """Digest that the file must have; unchecked when absent, recorded always."""
-
-
 class _HttpProvider(Model):
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature; absent: not sent, the provider's default."""
@@ -130,8 +113,36 @@ def _kind(value: Any) -> str | None:
 _OpenAI = Annotated[OpenAIProvider, Tag("openai")]
 _Anthropic = Annotated[AnthropicProvider, Tag("anthropic")]
 _Plugin = Annotated[PluginProvider, Tag(PLUGIN_TAG)]
+_Oracle = Annotated[OracleProvider, Tag("oracle")]
+RecordedProvider = Annotated[_Oracle | _OpenAI | _Anthropic | _Plugin, Discriminator(_kind)]
+"""Providers whose answers a recording can hold."""
+
+
+class RecordingProvider(Model):
+    """Responses that were recorded or imported earlier."""
+
+    name: Literal["recording"]
+    """The kind of provider."""
+    path: str
+    """A recording's folder, as `evalnoise recording` makes it, or a file of generations: JSON Lines with `task_id` and
+    `generations`."""
+    of: RecordedProvider | None = None
+    """Whose requests the stack makes, with which options: they are made as that provider would make them and looked up, never
+    sent. Needed where the recording knows its requests, refused where it does not."""
+    pairing: Literal["occurrence", "fixed"] = "occurrence"
+    """`occurrence`: the n-th request of a key gets its n-th response, by the cell that asked; without keys, replicate r gets a
+    task's r-th response. `fixed`: one response for all who ask, which is named below."""
+    occurrence: int = Field(default=0, ge=0)
+    """Pairing `fixed`: which recorded response, from 0."""
+    order: Literal["time", "unknown"] = "unknown"
+    """Of a file: whether responses are in the order of their recording; order-based statistics need `time`. A folder says it
+    itself."""
+    sha256: str | None = None
+    """Digest that the folder's manifest, or the file, must have; unchecked when absent, recorded always."""
+
+
 ProviderSpec = Annotated[
-    Annotated[OracleProvider, Tag("oracle")] | Annotated[RecordingProvider, Tag("recording")] | _OpenAI | _Anthropic | _Plugin,
+    _Oracle | Annotated[RecordingProvider, Tag("recording")] | _OpenAI | _Anthropic | _Plugin,
     Discriminator(_kind),
 ]
 
