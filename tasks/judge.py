@@ -14,6 +14,7 @@ from evalnoise.store.partition import PartitionWrite
 from schemas.records import Outcome, ResponseClass, Task, Verdict
 from schemas.study import JudgeCondition
 from schemas.tables import CALLS, VERDICTS
+from tasks.again import cells_to_make, seal
 from tasks.frozen import sealed_cells
 from tasks.generate import Call, call, call_rows, gather_cells
 from tasks.plan import Shard
@@ -38,15 +39,19 @@ def judge_shard(shop: Workshop, shard: Shard, *, last_chance: bool = True) -> No
     if judge is None:
         raise ValueError(f"{shard.name}: the study has no judge")
     condition = {c.name: c for c in judge.conditions}[shard.condition]
+    wanted = {task.id for task in cells_to_make(shop, shard)}
     candidates = frozen_candidates(shop, shard)
     journal = shop.study_store.journal(shard.name)
-    judged = shop.run(gather_cells(_judge(shop, shard, condition, journal, frozen) for frozen in candidates))
+    judged = shop.run(
+        gather_cells(_judge(shop, shard, condition, journal, frozen) for frozen in candidates if frozen.task.id in wanted)
+    )
     down = sum(may_work_later(made.response) for made, _ in judged)
     refuse_failures(shop, shard, cells=len(judged), provider=down, verifier=0, last_chance=last_chance)
     keys: dict[str, str | int] = {"condition": shard.condition}
     cell: dict[str, str | int] = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
-    shop.study_store.commit(
-        shard.name,
+    seal(
+        shop,
+        shard,
         [
             PartitionWrite(CALLS, cell, [row for made, _ in judged for row in call_rows(shop, made, "judge")], shard.part),
             PartitionWrite(VERDICTS, keys | {"repeat": shard.replicate}, [row for _, row in judged], f"{shard.stack}-{shard.part}"),

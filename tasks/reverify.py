@@ -8,6 +8,7 @@ from typing import Any
 from evalnoise.store.partition import PartitionWrite
 from schemas.records import Check, Outcome, Reason
 from schemas.tables import EXECUTIONS, OUTCOMES
+from tasks.again import cells_to_make, seal
 from tasks.frozen import SealedCell, sealed_cells, source_digests
 from tasks.generate import gather_cells
 from tasks.plan import Shard, source_shards
@@ -32,13 +33,15 @@ def reverify_shard(shop: Workshop, shard: Shard, *, last_chance: bool = True) ->
     """
     shop.progress.stage(shard.name)
     sources = source_shards(shop.plan.study, shard, shop.plan.protocol.n_tasks)
-    frozen = [cell for source in sources for cell in sealed_cells(shop, source)]
+    wanted = {task.id for task in cells_to_make(shop, shard)}
+    frozen = [cell for source in sources for cell in sealed_cells(shop, source) if cell.task.id in wanted]
     cells = shop.run(gather_cells(_verify(shop, shard, cell) for cell in frozen))
     broken = sum(cell.outcome["reason"] == Reason.INFRASTRUCTURE.value for cell in cells)
     refuse_failures(shop, shard, cells=len(cells), provider=0, verifier=broken, last_chance=last_chance)
     keys: dict[str, str | int] = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
-    shop.study_store.commit(
-        shard.name,
+    seal(
+        shop,
+        shard,
         [
             PartitionWrite(EXECUTIONS, keys, [cell.execution for cell in cells if cell.execution is not None], shard.part),
             PartitionWrite(OUTCOMES, keys, [cell.outcome for cell in cells], shard.part),

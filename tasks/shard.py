@@ -13,6 +13,7 @@ from evalnoise.store.partition import PartitionWrite
 from schemas.errors import ReplayMissError
 from schemas.records import Check, Outcome, Reason, Reference, ResponseClass, Task
 from schemas.tables import CALLS, EXECUTIONS, GENERATIONS, OUTCOMES
+from tasks.again import cells_to_make, seal
 from tasks.generate import call, call_rows, gather_cells, generation_row
 from tasks.plan import Shard
 from tasks.services import may_work_later, refuse_failures
@@ -57,13 +58,14 @@ def measure_shard(shop: Workshop, shard: Shard, *, last_chance: bool = True) -> 
     stack = shop.stack(shard.stack)
     journal = shop.study_store.journal(shard.name)
     bench = _Bench(shop, shard, shop.provider(shard.stack, condition), journal, stack.prompt, _ATTEMPTS[stack.retry])
-    cells = shop.run(_measure(bench, shop.tasks(shard.start, shard.stop)))
+    cells = shop.run(_measure(bench, cells_to_make(shop, shard)))
     down = sum(cell.may_work_later for cell in cells)
     broken = sum(cell.outcome["reason"] == Reason.INFRASTRUCTURE.value for cell in cells)
     refuse_failures(shop, shard, cells=len(cells), provider=down, verifier=broken, last_chance=last_chance)
     keys: dict[str, str | int] = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
-    shop.study_store.commit(
-        shard.name,
+    seal(
+        shop,
+        shard,
         [
             PartitionWrite(CALLS, keys, [row for cell in cells for row in cell.calls], shard.part),
             PartitionWrite(GENERATIONS, keys, [row for cell in cells for row in cell.generations], shard.part),

@@ -15,6 +15,7 @@ from evalnoise.providers.make import make_provider
 from evalnoise.providers.recording import Recording
 from evalnoise.sending.endpoint import Endpoint
 from evalnoise.sending.sender import Sender
+from evalnoise.store.retries import Retry, open_retry
 from evalnoise.store.store import Store, StudyStore
 from schemas.provider import AnthropicProvider, OpenAIProvider, RecordingProvider
 from schemas.records import Outcome, Reason, Reference, Task
@@ -48,6 +49,8 @@ class Workshop:
         self.store = store
         self.study_store: StudyStore = store.study(plan.study.study, plan.digest)
         self.progress = progress
+        self.retry: Retry | None = open_retry(self.study_store.manifest)
+        """Sealed cells that are made again; what an earlier run left of them is made by whatever runs now."""
         self._stacks = {stack.name: stack for stack in plan.study.stacks}
         self._lock = threading.RLock()
         self._verifiers: dict[str, Verifier] = {}
