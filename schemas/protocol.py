@@ -16,8 +16,8 @@ UNDIGESTED_STUDY_FIELDS = {
     "limits": ("concurrency", "requests_per_minute", "tokens_per_minute", "patience", "max_cost", "max_share"),
     "verifier": ("workers", "recycle"),
     "provider": (
-        "timeout", "connect_timeout", "first_byte_timeout", "max_retries", "latency", "input_usd_per_million", "cached_input_usd_per_million", "cache_write_usd_per_million",
-        "output_usd_per_million",
+        "timeout", "connect_timeout", "first_byte_timeout", "max_retries", "latency", "input_usd_per_million",
+        "cached_input_usd_per_million", "cache_write_usd_per_million", "output_usd_per_million",
     ),
 }  # fmt: skip
 """Fields, by the part of the study that holds them, that change how fast or how far a run goes or how its cost is counted, not

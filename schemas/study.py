@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from schemas.model import Model, Slug
-from schemas.provider import JudgeSpec, ProviderSpec, RecordingProvider
+from schemas.provider import JudgeSpec, PluginProvider, ProviderSpec, RecordingProvider
 from schemas.responses import MaxShare, Responses
 from schemas.verifier import VerifierSpec
 
@@ -245,11 +245,13 @@ class Study(Model):
         merged = merged_options(base, condition.provider)
         if condition.kind == "temperature-zero" and merged.get("name") != "recording":
             # A plug-in's options stand in a mapping of their own.
-            below = ("options",) if isinstance(merged.get("options"), dict) else ()
-            own, given = (merged["options"], condition.provider.get("options", {})) if below else (merged, condition.provider)
+            plugin = isinstance(merged.get("options"), dict)
+            given = condition.provider.get("options", {}) if plugin else condition.provider
             if given.get("temperature", 0) != 0:
+                below = ("options",) if plugin else ()
                 raise LocatedError((*place, *below, "temperature"), "0 (the condition's kind is temperature-zero)")
-            own["temperature"] = 0.0
+            cold = {"temperature": 0.0}
+            merged |= {"options": merged["options"] | cold} if plugin else cold
         try:
             spec: ProviderSpec = _PROVIDERS.validate_python(merged)
         except ValidationError as error:

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from schemas.errors import StudyError
-from schemas.provider import ProviderSpec
+from schemas.provider import PLUGIN_TAG, PluginProvider, ProviderSpec
 from schemas.study import LocatedError
 from schemas.verifier import REQUIREMENT
 
@@ -172,10 +172,11 @@ def _walk(annotation: Any, loc: Sequence[str | int]) -> tuple[Path, type[BaseMod
     parts = list(loc)
     while parts:
         annotation = _plain(annotation)
-        members = [a for a in get_args(annotation) if isinstance(a, type) and issubclass(a, BaseModel)]
+        members = _members(annotation)
         if len(members) > 1:
             tag = parts.pop(0)
-            annotation = next((m for m in members if tag in get_args(m.model_fields["name"].annotation)), None)
+            plugin = PluginProvider if tag == PLUGIN_TAG else None
+            annotation = next((m for m in members if tag in get_args(m.model_fields["name"].annotation)), plugin)
             continue
         part = parts.pop(0)
         if part == "[key]":
@@ -183,6 +184,12 @@ def _walk(annotation: Any, loc: Sequence[str | int]) -> tuple[Path, type[BaseMod
         path.append(part)
         owner, annotation = _step(annotation, part)
     return tuple(path), owner
+
+
+def _members(annotation: Any) -> list[type[BaseModel]]:
+    """The models of a union."""
+    plain = [_plain(member) for member in get_args(annotation)]
+    return [member for member in plain if isinstance(member, type) and issubclass(member, BaseModel)]
 
 
 def _step(annotation: Any, part: str | int) -> tuple[type[BaseModel] | None, Any]:
@@ -289,5 +296,5 @@ def _unknown_key(path: Path, owner: type[BaseModel] | None, places: Places) -> P
 def _keys_below(field: FieldInfo) -> set[str]:
     """Keys of the models that a field can hold."""
     plain = _plain(field.annotation)
-    models = [a for a in (plain, *get_args(plain)) if isinstance(a, type) and issubclass(a, BaseModel)]
+    models = [*_members(plain), *([plain] if isinstance(plain, type) and issubclass(plain, BaseModel) else [])]
     return {key for model in models for key in model.model_fields}
