@@ -93,7 +93,21 @@ class Failure:
     """As `Response.headers`."""
 
 
-RequestMaker = Callable[[str, CallContext], Request]
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A second attempt that is asked for with what came of the first."""
+
+    prompt: str
+    """The first attempt's prompt."""
+    answer: str
+    """The first attempt's answer."""
+    feedback: str
+    """What was wrong with it."""
+
+
+Prompt = str | Conversation
+
+RequestMaker = Callable[[Prompt, CallContext], Request]
 """Makes the request for a rendered prompt. A pure function, so that a replay needs no client to know its keys."""
 
 
@@ -116,7 +130,7 @@ class Provider(Protocol):
     def max_retries(self) -> int:
         """How often a request is sent again after failures that can pass."""
 
-    def request(self, prompt: str, context: CallContext) -> Request:
+    def request(self, prompt: Prompt, context: CallContext) -> Request:
         """The request for a rendered prompt."""
 
     def occurrence(self, context: CallContext) -> int:
@@ -142,7 +156,7 @@ class LiveProvider:
         """Whom it calls."""
         self._make = make
 
-    def request(self, prompt: str, context: CallContext) -> Request:
+    def request(self, prompt: Prompt, context: CallContext) -> Request:
         """The request for a rendered prompt."""
         return self._make(prompt, context)
 
@@ -159,6 +173,14 @@ def sendable(text: str) -> str:
     return escape_surrogates(text)[0]
 
 
-def messages(prompt: str) -> list[dict[str, str]]:
-    """The prompt as one user message."""
-    return [{"role": "user", "content": sendable(prompt)}]
+def messages(prompt: Prompt) -> list[dict[str, str]]:
+    """The prompt as one user message; a conversation as three, or as one where the answer is blank, which servers refuse."""
+    if isinstance(prompt, str):
+        return [_message("user", prompt)]
+    if not prompt.answer.strip():
+        return [_message("user", f"{prompt.prompt}\n\n{prompt.feedback}")]
+    return [_message("user", prompt.prompt), _message("assistant", prompt.answer), _message("user", prompt.feedback)]
+
+
+def _message(role: str, text: str) -> dict[str, str]:
+    return {"role": role, "content": sendable(text)}

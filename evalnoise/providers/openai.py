@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from evalnoise.providers.base import CallContext, Failure, Kind, Request, RequestMaker, messages
+from evalnoise.providers.base import CallContext, Failure, Kind, Prompt, Request, RequestMaker, messages
 from evalnoise.providers.http import HttpProvider, SdkErrors, classify, count_of, error_of, text_of
 from evalnoise.providers.options import request_body
 from schemas.provider import OpenAIProvider
@@ -19,7 +19,7 @@ def request_maker(spec: OpenAIProvider, model: str, max_tokens: int) -> RequestM
     named = {"max_tokens": limit, "temperature": spec.temperature, "top_p": spec.top_p, "seed": spec.seed}
     body = request_body(spec, named, reserved=_RESERVED)
 
-    def make(prompt: str, _context: CallContext) -> Request:
+    def make(prompt: Prompt, _context: CallContext) -> Request:
         return Request("openai", model, {"messages": messages(prompt), **body})
 
     return make

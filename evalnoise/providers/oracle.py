@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from evalnoise.providers.base import CallContext, LiveProvider, Request, RequestMaker, messages
+from evalnoise.providers.base import CallContext, LiveProvider, Prompt, Request, RequestMaker, messages
 from schemas.provider import OracleJudge, OracleProvider
 from schemas.records import Outcome, Response, ResponseClass, TaskKind
 from schemas.versions import ORACLE
@@ -64,11 +64,12 @@ def true_rates(
     Args:
         spec: The oracle, as the condition has it.
         task_ids: Tasks.
-        retry: The stack's retry rule; ``resample`` gives a failed cell a second, independent attempt.
+        retry: The stack's retry rule; any but ``none`` gives a failed cell a second, independent attempt: the oracle does not learn
+            from feedback.
         without_mutant: Tasks that have no failing candidate and so pass always.
     """
     rates = np.array([1.0 if task_id in without_mutant else rate(spec, task_id) for task_id in task_ids], dtype=np.float64)
-    return 1 - (1 - rates) ** 2 if retry == "resample" else rates
+    return rates if retry == "none" else 1 - (1 - rates) ** 2
 
 
 def true_w(rates: NDArray[np.float64]) -> float:
@@ -128,7 +129,7 @@ def request_maker(spec: OracleProvider | OracleJudge, model: str, max_tokens: in
     """How requests to this oracle are made: every option that can change an answer is in the body."""
     options = spec.model_dump(mode="json", exclude={"name", "latency"})
 
-    def make(prompt: str, _context: CallContext) -> Request:
+    def make(prompt: Prompt, _context: CallContext) -> Request:
         return Request("oracle", model, {"messages": messages(prompt), "max_tokens": max_tokens, **options})
 
     return make

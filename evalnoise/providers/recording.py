@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from evalnoise.canonical import canonical_json, restore_surrogates, sha256_text
-from evalnoise.providers.base import CallContext, Request, RequestMaker, sendable
+from evalnoise.providers.base import CallContext, Prompt, Request, RequestMaker, sendable
 from evalnoise.providers.generations import read_generations
 from schemas.errors import DataError, ReplayMissError
 from schemas.provider import RecordingProvider as RecordingSpec
@@ -125,7 +125,7 @@ class Recording:
 def task_request_maker(model: str) -> RequestMaker:
     """Requests of an imported recording: the task is all that is known of what was asked."""
 
-    def make(_prompt: str, context: CallContext) -> Request:
+    def make(_prompt: Prompt, context: CallContext) -> Request:
         return Request("recording", model, {"task": sendable(context.task.id)})
 
     return make
@@ -161,7 +161,7 @@ class RecordingProvider:
         """Replay a live condition: every replicate gets the recorded replicate's answers, attempt by attempt."""
         return cls(recording, make, name=name, pick=lambda context: context.attempt)
 
-    def request(self, prompt: str, context: CallContext) -> Request:
+    def request(self, prompt: Prompt, context: CallContext) -> Request:
         """The request that the recording must hold."""
         return self._make(prompt, context)
 
