@@ -86,12 +86,18 @@ def digested_study(study: Study) -> dict[str, Any]:
         _drop("verifier", stack["verifier"])
     judges = body["judge"]["conditions"] if body["judge"] else ()
     for owner in (*body["stacks"], *body["conditions"], *judges):
-        _drop("provider", owner["provider"])
-        # The recording's digest stands elsewhere in the protocol.
-        owner["provider"].pop("path", None)
-        if isinstance(owner["provider"].get("extra"), dict):
-            owner["provider"]["extra"] = keyed(owner["provider"]["extra"])
+        _digested_provider(owner["provider"])
     return body
+
+
+def _digested_provider(fields: dict[str, Any]) -> None:
+    _drop("provider", fields)
+    # The recording's digest stands elsewhere in the protocol.
+    fields.pop("path", None)
+    if isinstance(fields.get("extra"), dict):
+        fields["extra"] = keyed(fields["extra"])
+    if isinstance(fields.get("of"), dict):
+        _digested_provider(fields["of"])
 
 
 def _drop(part: str, fields: dict[str, Any]) -> None:

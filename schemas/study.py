@@ -243,15 +243,8 @@ class Study(Model):
         if condition.source is not None:
             base = self.provider(stack, self.condition(condition.source.condition))
         merged = merged_options(base, condition.provider)
-        if condition.kind == "temperature-zero" and merged.get("name") != "recording":
-            # A plug-in's options stand in a mapping of their own.
-            plugin = isinstance(merged.get("options"), dict)
-            given = condition.provider.get("options", {}) if plugin else condition.provider
-            if given.get("temperature", 0) != 0:
-                below = ("options",) if plugin else ()
-                raise LocatedError((*place, *below, "temperature"), "0 (the condition's kind is temperature-zero)")
-            cold = {"temperature": 0.0}
-            merged |= {"options": merged["options"] | cold} if plugin else cold
+        if condition.kind == "temperature-zero":
+            merged = _cold(merged, condition.provider, place)
         try:
             spec: ProviderSpec = _PROVIDERS.validate_python(merged)
         except ValidationError as error:
@@ -297,7 +290,27 @@ def merged_options(base: ProviderSpec, overrides: dict[str, Any]) -> dict[str, A
     merged = base.model_dump(exclude_unset=True) | overrides
     if isinstance(base, PluginProvider) and isinstance(overrides.get("options", {}), dict):
         merged["options"] = base.options | overrides.get("options", {})
+    if isinstance(base, RecordingProvider) and base.of is not None and isinstance(overrides.get("of"), dict):
+        merged["of"] = merged_options(base.of, {"name": base.of.name} | overrides["of"])
     return merged
+
+
+def _cold(merged: dict[str, Any], given: dict[str, Any], place: tuple[str | int, ...]) -> dict[str, Any]:
+    """Options at temperature 0. Raises LocatedError if the condition gives another."""
+    recording = merged.get("name") == "recording"
+    part = "of" if recording else "options"
+    if isinstance(merged.get(part), dict):
+        # A plug-in's options, and those of whose answers a recording holds, stand in a mapping of their own.
+        below = given.get(part)
+        given, place = below if isinstance(below, dict) else {}, (*place, part)
+        if recording:
+            return merged | {part: _cold(merged[part], given, place)}
+    elif recording:
+        return merged  # texts that were sampled at a temperature that nobody knows
+    if given.get("temperature", 0) != 0:
+        raise LocatedError((*place, "temperature"), "0 (the condition's kind is temperature-zero)")
+    cold = {"temperature": 0.0}
+    return merged | ({part: merged[part] | cold} if isinstance(merged.get(part), dict) else cold)
 
 
 class LocatedError(ValueError):
