@@ -61,6 +61,10 @@ class StudyError(EvalnoiseError):
     exit_code = ExitCode.STUDY
 
 
+class SuccessorError(StudyError):
+    """No protocol in the store can be extended to this study, or asked again under it."""
+
+
 class DataError(EvalnoiseError):
     """A benchmark or a recording is missing, truncated, altered or malformed."""
 
@@ -127,6 +131,10 @@ class BlockedError(EvalnoiseError):
     """The run ended, but something makes its numbers unfit for use: a blocking check or missing cells."""
 
     exit_code = ExitCode.BLOCKED
+
+
+class ShareError(BlockedError):
+    """So many answers of one class came that the run stopped before it asked for more; its numbers would be unfit for use."""
 
 
 class ServerError(EvalnoiseError):

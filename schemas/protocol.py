@@ -6,7 +6,7 @@ import hashlib
 from typing import Any, Literal
 
 import rfc8785
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.requests import keyed
 from schemas.study import Study
@@ -31,6 +31,19 @@ class PinnedFile(BaseModel):
 
     sha256: str
     size: int
+
+
+class Lineage(BaseModel):
+    """Where a successor comes from: a protocol that was planned with the predecessor's results at hand."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    predecessor: str = Field(pattern="[0-9a-f]{64}")
+    """SHA-256 of the protocol whose sealed shards it inherits."""
+    why: str = Field(min_length=1, max_length=500)
+    """Why there is a successor, in words."""
+    blind: Literal[False] = False
+    """A successor is not blind: whoever asked for it could know what the predecessor had found."""
 
 
 class Protocol(BaseModel):
@@ -63,12 +76,17 @@ class Protocol(BaseModel):
     providers: dict[str, dict[str, Any]] = {}
     """By ``stack/condition`` and ``judge/condition``, of providers of other packages: name, version, options and the distribution
     that each comes from. Those of evalnoise itself are pinned by `study` and `measurement`."""
+    lineage: Lineage | None = None
+    """Of a successor, where it comes from; None: planned for itself, and blind."""
 
     def canonical(self) -> bytes:
         """Canonical JSON, in UTF-8."""
         body = self.model_dump(mode="json")
+        # So that protocols that were frozen without these fields keep their digests.
         if not self.providers:
-            del body["providers"]  # so that protocols that were frozen without this field keep their digests
+            del body["providers"]
+        if self.lineage is None:
+            del body["lineage"]
         return rfc8785.dumps(body)
 
     def digest(self) -> str:

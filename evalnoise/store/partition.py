@@ -20,6 +20,7 @@ from schemas.tables import Column, Table
 from schemas.views import INTEGER_KEYS, reader_columns
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
+_FIELD_NUMBER = b"PARQUET:field_id"
 _INT64 = 2**63
 _EXACT_FLOAT = 2**53
 _REMEDY = "This is a fault in the code that made the row; nothing of this shard was sealed."
@@ -66,9 +67,32 @@ def _name(where: str, key: str, value: object) -> str:
 
 def parquet_bytes(table: Table, rows: Sequence[Mapping[str, Any]]) -> bytes:
     """The rows as a Parquet file: same rows, same bytes, in whatever order they come. Raises StoreError."""
+    return _written(arrow_table(table, rows))
+
+
+def rewritten(data: bytes, protocol: str) -> bytes:
+    """A sealed file's bytes with its rows under another protocol: what `parquet_bytes` makes of the same rows.
+
+    A file of an older table keeps the columns that it has.
+    """
+    content = pq.read_table(io.BytesIO(data), partitioning=None)
+    fields = [_as_declared(field) for field in content.schema]
+    place = content.schema.get_field_index("protocol")
+    content = content.set_column(place, fields[place], pa.array([protocol] * content.num_rows, pa.string()))
+    return _written(content.cast(pa.schema(fields, content.schema.metadata)))
+
+
+def _as_declared(field: pa.Field) -> pa.Field:
+    """A field as it was before Parquet gave it, and the items of a list, numbers and names, which writing would keep."""
+    kind = pa.list_(field.type.value_type) if pa.types.is_list(field.type) else field.type
+    metadata = {name: text for name, text in (field.metadata or {}).items() if name != _FIELD_NUMBER}
+    return pa.field(field.name, kind, field.nullable, metadata)
+
+
+def _written(content: pa.Table) -> bytes:
     sink = io.BytesIO()
     pq.write_table(
-        arrow_table(table, rows),
+        content,
         sink,
         version="2.6",
         data_page_version="1.0",

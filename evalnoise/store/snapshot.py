@@ -36,6 +36,7 @@ class Entry:
     def row(self) -> dict[str, Any]:
         """The row of the table `protocols`."""
         plan = self.protocol
+        lineage = plan and plan.lineage
         return {
             "study": self.study,
             "protocol": self.digest,
@@ -51,6 +52,9 @@ class Entry:
             "n_shards": self.n_shards,
             **{name: self.frozen.get(name) for name in ("host", "package_version", "git_commit")},
             "problem": self.problem,
+            "predecessor": lineage and lineage.predecessor,
+            "why": lineage and lineage.why,
+            "blind": None if plan is None else lineage is None,
         }
 
     def partition_rows(self) -> list[dict[str, Any]]:
@@ -66,7 +70,7 @@ class Entry:
                 "bytes": file.bytes,
                 "sha256": file.sha256,
                 "inputs": list(file.inputs),
-                **{name: file.lineage.get(name) for name in ("package_version", "git_commit", "sealed_at")},
+                **{name: file.lineage.get(name) for name in ("package_version", "git_commit", "sealed_at", "inherited_from")},
             }
             for file in self.files
         ]

@@ -39,6 +39,19 @@ class StudyStatus:
     """Whether all are sealed, the plan's last one (the analysis) after all the others."""
 
 
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A file of a shard to be, in bytes."""
+
+    path: str
+    """Where it lies, relative to the protocol's folder, unless other bytes are sealed there."""
+    table: str
+    """Name of the table."""
+    rows: int
+    data: bytes
+    """Parquet."""
+
+
 class StudyStore:
     """The folder of one protocol of one study."""
 
@@ -94,11 +107,15 @@ class StudyStore:
 
     def journal(self, shard: str) -> Journal:
         """The journal of a shard's calls. Raises StoreError if it is damaged."""
+        return Journal(self.journal_path(shard))
+
+    def journal_path(self, shard: str) -> Path:
+        """Where the journal of a shard's calls lies. Raises StoreError for a name that cannot be a file's."""
         name = quote(shard, safe=" =+,@")
         if not shard or shard.startswith(".") or len(name) > 200:
             expected = "a name of 1 to 200 characters that does not begin with a dot"
             raise StoreError("shard", expected=expected, found=repr(shard)[:200], remedy=_FAULT)
-        return Journal(self.path / "journal" / f"{name}.jsonl")
+        return self.path / "journal" / f"{name}.jsonl"
 
     def plan(self, shards: Sequence[str]) -> None:
         """Announce the shards of the whole study; the last is the analysis. Nothing is written if the plan stands already."""
@@ -147,28 +164,36 @@ class StudyStore:
         Raises:
             StoreError: Rows that the table refuses, a path that another shard owns, a disk that is full. Nothing is sealed then.
         """
+        contents = [
+            Content(write.path(), write.table.name, len(write.rows), parquet_bytes(write.table, write.rows)) for write in writes
+        ]
+        self.commit_bytes(shard, contents, inputs, lineage)
+
+    def commit_bytes(
+        self, shard: str, contents: Sequence[Content], inputs: Sequence[str] = (), lineage: Mapping[str, Any] | None = None
+    ) -> None:
+        """Seal a shard whose files are in bytes already, as `commit` does. Raises StoreError."""
         if self._reserve().full:  # what little room is left is for answers; the journal has all that this shard needs
             raise self._reserve().refusal()
-        if not writes or not shard:
+        if not contents or not shard:
             expected = "a name and at least one file"
-            raise StoreError(f"shard {shard!r}", expected=expected, found=f"{len(writes)} files", remedy=_FAULT)
+            raise StoreError(f"shard {shard!r}", expected=expected, found=f"{len(contents)} files", remedy=_FAULT)
         facts = {
             "package_version": package_version(),
             "git_commit": git_commit(),
             "sealed_at": datetime.now(UTC).isoformat(timespec="microseconds"),
             **(lineage or {}),
         }
-        contents = [(write, parquet_bytes(write.table, write.rows)) for write in writes]
         owners = {file.path: file for files in self.manifest.live.values() for file in files}
         files: list[SealedFile] = []
-        for write, data in contents:
-            digest = hashlib.sha256(data).hexdigest()
-            path = _free_path(shard, write.path(), digest, owners)
+        for one in contents:
+            digest = hashlib.sha256(one.data).hexdigest()
+            path = _free_path(shard, one.path, digest, owners)
             if any(path == other.path for other in files):
                 raise StoreError(f"shard {shard}", expected="one file per path", found=f"{path} twice", remedy=_FAULT)
-            files.append(SealedFile(shard, path, write.table.name, len(write.rows), digest, len(data), 0, 0, tuple(inputs), facts))
-        for file, (_, data) in zip(files, contents, strict=True):
-            write_file(self.path / file.path, data)
+            files.append(SealedFile(shard, path, one.table, one.rows, digest, len(one.data), 0, 0, tuple(inputs), facts))
+        for file, one in zip(files, contents, strict=True):
+            write_file(self.path / file.path, one.data)
         self.manifest.seal(files)
 
     def files(self, table: Table, **keys: str | int) -> list[SealedFile]:

@@ -14,6 +14,7 @@
 --   package_version: Package version that made it.
 --   git_commit: Commit that made it, or empty.
 --   sealed_at: When it was sealed.
+--   inherited_from: SHA-256 of the protocol that it was inherited from, whose run paid for it; null: made under this one.
 CREATE TABLE partitions (
   study VARCHAR,
   protocol VARCHAR,
@@ -26,5 +27,6 @@ CREATE TABLE partitions (
   inputs VARCHAR[],
   package_version VARCHAR,
   git_commit VARCHAR,
-  sealed_at TIMESTAMP WITH TIME ZONE
+  sealed_at TIMESTAMP WITH TIME ZONE,
+  inherited_from VARCHAR
 );

@@ -18,6 +18,9 @@
 --   package_version: Package version that froze it.
 --   git_commit: Commit that froze it, or empty.
 --   problem: What is damaged, in words; empty if nothing is.
+--   predecessor: SHA-256 of the protocol whose sealed shards it inherited; null: none.
+--   why: Of a successor, why it was made; null: it is none.
+--   blind: Whether it was planned before anything of it was known; false for a successor; null: its file cannot be read.
 CREATE TABLE protocols (
   study VARCHAR,
   protocol VARCHAR,
@@ -34,5 +37,8 @@ CREATE TABLE protocols (
   host VARCHAR,
   package_version VARCHAR,
   git_commit VARCHAR,
-  problem VARCHAR
+  problem VARCHAR,
+  predecessor VARCHAR,
+  why VARCHAR,
+  blind BOOLEAN
 );
