@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from schemas.records import Verdict
+from schemas.records import Response, ResponseClass, Verdict
 
 # Markdown emphasis and code marks, which models add to a line that they were told to write plainly. Possessive, so that a long
 # row of them costs no backtracking.
@@ -32,6 +32,20 @@ class ParsedVerdict:
     """0 to 100 as stated; None: not stated, or not legibly."""
     reason: str
     """Verdict unparsed: why; else empty."""
+
+
+def verdict_of(response: Response, *, read_truncated: bool = False) -> ParsedVerdict:
+    """The verdict that an answer counts as: of one that is not complete none, whatever its text says.
+
+    Args:
+        response: The judge's answer.
+        read_truncated: Whether an answer that was cut off counts by its first line, if that is whole.
+    """
+    if response.response_class is ResponseClass.COMPLETE:
+        return parse_verdict(response.text)
+    if response.response_class is ResponseClass.TRUNCATED and read_truncated:
+        return parse_verdict(response.text.rpartition("\n")[0])
+    return _unparsed(response.response_class.value)
 
 
 def parse_verdict(text: str) -> ParsedVerdict:

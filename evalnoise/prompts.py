@@ -13,7 +13,7 @@ from schemas.errors import StudyError
 from schemas.records import Task
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
-_NAMES = "`task.id`, `task.kind`, `task.prompt`, `task.entry_point`, `task.code` and, for a judge, `candidate`"
+_NAMES = "`task.id`, `task.kind`, `task.prompt`, `task.entry_point`, `task.code`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,20 @@ class TaskView:
     code: str
 
 
-def render(template: str, **values: Any) -> str:
-    """The template's text with the values put in; a task shows as its `TaskView`. Raises StudyError."""
+def render(template: str, *, key: str = "prompt", **values: Any) -> str:
+    """The template's text with the values put in; a task shows as its `TaskView`.
+
+    Raises StudyError, which names the key of the study that holds the template.
+    """
     seen = {name: _view(value) if isinstance(value, Task) else value for name, value in values.items()}
     try:
         return _compiled(template).render(seen)
     except TemplateError as error:
         line = f", line {error.lineno}" if isinstance(error, TemplateSyntaxError) else ""
-        raise _bad(line, error.message or type(error).__name__) from None
+        raise _bad(key, line, error.message or type(error).__name__) from None
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError, MemoryError) as error:
         # What an expression in the template did: adding text to a number, including a file, dividing by zero.
-        raise _bad("", f"{type(error).__name__}: {error}") from None
+        raise _bad(key, "", f"{type(error).__name__}: {error}") from None
 
 
 @lru_cache(maxsize=64)
@@ -49,10 +52,11 @@ def _view(task: Task) -> TaskView:
     return TaskView(task.id, task.kind.value, task.prompt, task.entry_point, task.code)
 
 
-def _bad(line: str, found: str) -> StudyError:
+def _bad(key: str, line: str, found: str) -> StudyError:
+    more = ", `candidate`, `reason` and `detail`" if key == "retry_prompt" else " and, for a judge, `candidate`"
     return StudyError(
-        f"prompt template{line}",
-        expected=f"a Jinja template over {_NAMES}",
+        f"prompt template{line}" if key == "prompt" else f"{key}{line}",
+        expected=f"a Jinja template over {_NAMES}{more}",
         found=found,
-        remedy="Mend the `prompt` in the study file.",
+        remedy=f"Mend the `{key}` in the study file.",
     )

@@ -58,13 +58,16 @@ def plan_lines(plan: Plan, sealed: set[Shard]) -> list[Line]:
         for stack in study.stacks:
             spec = study.provider(stack, condition)
             prompts = sum(len(render(stack.prompt, task=task)) for task in plan.benchmark.tasks)
-            attempts = 2 if stack.retry == "resample" and condition.kind != "reverify" else 1
+            attempts = 2 if stack.retry != "none" and condition.kind != "reverify" else 1
+            # The second request of `with-feedback` holds the first answer too, and what was wrong with it.
+            told = stack.max_tokens + len(stack.retry_prompt) // _CHARACTERS_PER_TOKEN if stack.retry == "with-feedback" else 0
             live = condition.source is None and spec.name != "recording"
             shards = [s for s in measured if (s.stack, s.condition) == (stack.name, condition.name)]
             lines.append(
                 _line(
                     (stack.name, condition.name, condition.kind, spec if live else None), shards, sealed, model=stack.model,
                     repeats=study.replicates, cells=n, attempts=attempts, prompt_characters=prompts, max_tokens=stack.max_tokens,
+                    told_tokens=told,
                 )
             )  # fmt: skip
     for judge in study.judge.conditions if study.judge else ():
@@ -92,10 +95,11 @@ def _line(
     attempts: int,
     prompt_characters: int,
     max_tokens: int,
+    told_tokens: int = 0,
 ) -> Line:
     stack, condition, kind, spec = who
     calls = cells * repeats if spec else 0
-    input_tokens = attempts * repeats * prompt_characters // _CHARACTERS_PER_TOKEN if spec else 0
+    input_tokens = attempts * repeats * prompt_characters // _CHARACTERS_PER_TOKEN + calls * told_tokens if spec else 0
     output_tokens = calls * attempts * max_tokens
     return Line(
         stack=stack,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from evalnoise.canonical import escape_surrogates, sha256_text
 from evalnoise.extraction import Extraction
-from evalnoise.providers.base import CallContext, Failure, Provider, Request
+from evalnoise.providers.base import CallContext, Conversation, Failure, Prompt, Provider, Request
 from evalnoise.sending.endpoint import response_of
 from evalnoise.sending.log import CallLog, Sending
 from evalnoise.store.journal import Journal
@@ -37,18 +37,28 @@ def call_id(context: CallContext) -> str:
     return f"{context.task.id}#{context.attempt}"
 
 
-async def call(shop: Workshop, provider: Provider, journal: Journal, prompt: str, context: CallContext) -> Call:
-    """The provider's answer: from the journal if it was given before, else by a call. Raises what the provider raises."""
+def _name(prompt: Prompt, request: Request, context: CallContext) -> str:
+    """The call's name; with feedback it has the request in it, since another verdict on the first answer asks something else."""
+    return f"{call_id(context)}@{request.key()[:12]}" if isinstance(prompt, Conversation) else call_id(context)
+
+
+async def call(shop: Workshop, provider: Provider, journal: Journal, prompt: Prompt, context: CallContext) -> Call:
+    """The provider's answer: from the journal if it was given before, else by a call.
+
+    Raises what the provider raises, and ShareError when too many answers are of one class.
+    """
     request = provider.request(prompt, context)
     if not provider.journalled:
         response = await provider.send(request, context)
         if isinstance(response, Failure):
             raise TypeError(f"provider {provider.name} replays and cannot fail")
         return Call(context, request, response, ())
-    log = CallLog(journal, call_id(context), request)
+    log = CallLog(journal, _name(prompt, request, context), request)
     known = log.response
     response = known or await shop.sender(provider).answer(request, context, log)
     shop.progress.call(response, reused=known is not None)
+    if known is None:
+        shop.shares.count(context.stack, context.condition, response.response_class)
     return Call(context, request, response, tuple(log.sendings))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalnoise.canonical import escape_surrogates, sha256_text
-from evalnoise.judging import ParsedVerdict, parse_verdict
+from evalnoise.judging import parse_verdict, verdict_of
 from evalnoise.prompts import render
 from evalnoise.providers.base import CallContext
 from evalnoise.store.journal import Journal
@@ -18,7 +18,7 @@ from tasks.again import cells_to_make, seal
 from tasks.frozen import sealed_cells
 from tasks.generate import Call, call, call_rows, gather_cells
 from tasks.plan import Shard
-from tasks.services import may_work_later, refuse_failures
+from tasks.services import Failures, count_earlier, may_work_later, refuse_failures
 from tasks.workshop import Workshop
 
 
@@ -41,12 +41,16 @@ def judge_shard(shop: Workshop, shard: Shard, *, last_chance: bool = True) -> No
     condition = {c.name: c for c in judge.conditions}[shard.condition]
     wanted = {task.id for task in cells_to_make(shop, shard)}
     candidates = frozen_candidates(shop, shard)
+    count_earlier(shop, shard)
     journal = shop.study_store.journal(shard.name)
     judged = shop.run(
         gather_cells(_judge(shop, shard, condition, journal, frozen) for frozen in candidates if frozen.task.id in wanted)
     )
-    down = sum(may_work_later(made.response) for made, _ in judged)
-    refuse_failures(shop, shard, cells=len(judged), provider=down, verifier=0, last_chance=last_chance)
+    failures = Failures(
+        down=sum(may_work_later(made.response) for made, _ in judged),
+        malformed=sum(made.response.response_class is ResponseClass.MALFORMED for made, _ in judged),
+    )
+    refuse_failures(shop, shard, failures, cells=len(judged), last_chance=last_chance)
     keys: dict[str, str | int] = {"condition": shard.condition}
     cell: dict[str, str | int] = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
     seal(
@@ -79,7 +83,7 @@ async def _judge(
     context = CallContext(frozen.task, shard.stack, shard.condition, shard.replicate, 0, None, frozen.executed)
     prompt = render(condition.prompt, task=frozen.task, candidate=frozen.candidate)
     made = await call(shop, shop.judge_provider(condition), journal, prompt, context)
-    parsed = _parse(made)
+    parsed = verdict_of(made.response, read_truncated=condition.truncated == "read")
     shop.progress.cell(Outcome.UNMEASURED if parsed.verdict is Verdict.UNPARSED else Outcome.PASS)
     row = {
         **shop.lineage(frozen.task),
@@ -88,14 +92,10 @@ async def _judge(
         "verdict": parsed.verdict.value,
         "confidence": parsed.confidence,
         "reason": parsed.reason,
+        "response_class": made.response.response_class.value,
+        "stated": parse_verdict(made.response.text).verdict.value,
         "text": escape_surrogates(made.response.text)[0],
         "request_key": made.request.key(),
         "reference_outcome": frozen.executed.value,
     }
     return made, row
-
-
-def _parse(made: Call) -> ParsedVerdict:
-    if made.response.response_class in (ResponseClass.INFRASTRUCTURE, ResponseClass.MALFORMED):
-        return ParsedVerdict(Verdict.UNPARSED, None, f"no answer: {made.response.error}")
-    return parse_verdict(made.response.text)

@@ -12,7 +12,7 @@ from tasks.again import cells_to_make, seal
 from tasks.frozen import SealedCell, sealed_cells, source_digests
 from tasks.generate import gather_cells
 from tasks.plan import Shard, source_shards
-from tasks.services import refuse_failures
+from tasks.services import Failures, refuse_failures
 from tasks.verify import execution_row, outcome_row, verify
 from tasks.workshop import Workshop
 
@@ -37,7 +37,7 @@ def reverify_shard(shop: Workshop, shard: Shard, *, last_chance: bool = True) ->
     frozen = [cell for source in sources for cell in sealed_cells(shop, source) if cell.task.id in wanted]
     cells = shop.run(gather_cells(_verify(shop, shard, cell) for cell in frozen))
     broken = sum(cell.outcome["reason"] == Reason.INFRASTRUCTURE.value for cell in cells)
-    refuse_failures(shop, shard, cells=len(cells), provider=0, verifier=broken, last_chance=last_chance)
+    refuse_failures(shop, shard, Failures(verifier=broken), cells=len(cells), last_chance=last_chance)
     keys: dict[str, str | int] = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
     seal(
         shop,
@@ -65,4 +65,4 @@ def _unverified(cell: SealedCell) -> Check:
         return Check(Outcome.UNMEASURED, cell.reason)
     if cell.outcome is Outcome.UNMEASURED:
         return Check(Outcome.UNMEASURED, Reason.SOURCE_UNMEASURED)
-    return Check(Outcome.FAIL, Reason.NO_CANDIDATE)
+    return Check(Outcome.FAIL, cell.reason)

@@ -50,12 +50,15 @@ def execution_row(shop: Workshop, stack: str, task: Task, *, attempt: int, candi
     }
 
 
-def outcome_row(shop: Workshop, task: Task, check: Check, *, attempts: int, candidate: str | None) -> dict[str, Any]:
-    """The row of `outcomes`: what the cell's last check came to."""
+def outcome_row(
+    shop: Workshop, task: Task, check: Check, *, attempts: int, candidate: str | None, response_class: str = ""
+) -> dict[str, Any]:
+    """The row of `outcomes`: what the cell's last check came to, beside the class of the answer that it was about."""
     return {
         **shop.lineage(task),
         "outcome": check.outcome.value,
         "reason": check.reason.value,
+        "response_class": response_class,
         "score": _SCORES[check.outcome],
         "attempts": attempts,
         "candidate_sha256": None if candidate is None else sha256_text(candidate),

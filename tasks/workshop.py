@@ -12,17 +12,20 @@ from typing import Any, Self, TypeVar
 
 from evalnoise.providers.base import Provider
 from evalnoise.providers.make import make_provider
-from evalnoise.providers.recording import Recording
+from evalnoise.recordings.opening import pinned_still
+from evalnoise.recordings.recording import Recording
 from evalnoise.sending.endpoint import Endpoint
 from evalnoise.sending.sender import Sender
 from evalnoise.store.retries import Retry, open_retry
 from evalnoise.store.store import Store, StudyStore
-from schemas.provider import AnthropicProvider, OpenAIProvider, RecordingProvider
+from schemas.provider import AnthropicProvider, OpenAIProvider
 from schemas.records import Outcome, Reason, Reference, Task
 from schemas.study import Condition, JudgeCondition, Stack
 from schemas.tables import PREFLIGHT
 from tasks.freeze import Plan
 from tasks.progress import Progress
+from tasks.replays import replayed
+from tasks.shares import AnswerShares
 from verifiers.verify import Verifier
 
 T = TypeVar("T")
@@ -51,6 +54,7 @@ class Workshop:
         self.progress = progress
         self.retry: Retry | None = open_retry(self.study_store.manifest)
         """Sealed cells that are made again; what an earlier run left of them is made by whatever runs now."""
+        self.shares = AnswerShares(plan.study.limits.max_share)
         self._stacks = {stack.name: stack for stack in plan.study.stacks}
         self._lock = threading.RLock()
         self._verifiers: dict[str, Verifier] = {}
@@ -220,11 +224,10 @@ class Workshop:
     def _recording(self, stack: str, condition: Condition) -> Recording | None:
         if condition.source is not None:
             return self._recordings[stack, condition.name]
-        spec = self.plan.study.provider(self.stack(stack), condition)
-        if isinstance(spec, RecordingProvider):
-            ids = [task.id for task in self.plan.benchmark.tasks]
-            return Recording.from_generations_file(spec, ids, replicates=self.plan.study.replicates)
-        return None
+        found = replayed(self.plan.study, self.stack(stack), condition, self.plan.benchmark)
+        if found is not None:
+            pinned_still(found, self.plan.protocol.recordings[f"{stack}/{condition.name}"].sha256)
+        return found
 
     def reference(self, stack: str, task: Task) -> Reference:
         """What the sealed preflight says of a task."""
@@ -232,6 +235,10 @@ class Workshop:
             if stack not in self._references:
                 self._references[stack] = self._read_references(stack)
             return self._references[stack][task.id]
+
+    def usable_tasks(self, stack: str) -> int:
+        """Tasks that preflight left the stack."""
+        return sum(self.reference(stack, task).outcome is Outcome.PASS for task in self.plan.benchmark.tasks)
 
     def _read_references(self, stack: str) -> dict[str, Reference]:
         rows = [row for row in self.study_store.read(PREFLIGHT).to_pylist() if row["stack"] == stack]
