@@ -74,6 +74,16 @@ def extract(text: str, task: Task) -> Extraction:
     return _choose(blocks, answer, task.entry_point)
 
 
+def answer_beyond_thinking(text: str) -> str | None:
+    """What of a text is answer, whatever it answers: the text without the model's thinking; None if the thinking does not end.
+
+    A whole program is an answer, also one in which a line begins like thinking.
+    """
+    text = text.removeprefix("\ufeff")
+    answer = _without_thinking(text)
+    return text if answer is None and _program(text) else answer
+
+
 def _answer(text: str) -> Extraction:
     answer = _without_thinking(text)
     if answer is None:

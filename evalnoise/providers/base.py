@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from evalnoise.canonical import canonical_json, escape_surrogates
 from schemas.records import Outcome, Reference, Response, Task
+from schemas.requests import keyed
 from schemas.versions import REQUEST_NORMALISER
 
 
@@ -40,16 +41,19 @@ class Request:
     """One normalised request. Every field that can change the answer is in it; addresses and time limits are not."""
 
     provider: str
-    """Kind of provider: ``openai``, ``anthropic``, ``oracle`` or ``recording``."""
+    """Kind of provider: ``openai``, ``anthropic``, ``oracle``, ``recording``, or the name of a plug-in."""
     model: str
     """Model that is asked for."""
     body: Mapping[str, Any]
     """All other fields of the request, as they are sent."""
 
     def canonical(self) -> bytes:
-        """RFC 8785 JSON over provider, model, body and the normaliser's version. Raises ValueError for what JSON cannot carry."""
+        """RFC 8785 JSON over provider, model, body and the normaliser's version. Raises ValueError for what JSON cannot carry.
+
+        Of the body, all but `schemas.requests.UNKEYED`.
+        """
         return canonical_json(
-            {"body": dict(self.body), "model": self.model, "normaliser": REQUEST_NORMALISER, "provider": self.provider}
+            {"body": keyed(self.body), "model": self.model, "normaliser": REQUEST_NORMALISER, "provider": self.provider}
         )
 
     def key(self) -> str:

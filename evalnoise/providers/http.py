@@ -1,33 +1,33 @@
-"""What the providers behind an HTTP SDK share: the key, and what each kind of failure is."""
+"""What the providers behind an HTTP SDK share: one exchange with its time limits, and what becomes of it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
 
+from evalnoise.providers import failures
 from evalnoise.providers.base import CallContext, Failure, Kind, LiveProvider, Request, RequestMaker
+from evalnoise.providers.headers import from_cache, kept, request_id
 from evalnoise.providers.keys import Secret, read_key
-from evalnoise.providers.retry_after import retry_after
+from evalnoise.providers.reading import NamedError, Reading, as_json
+from evalnoise.providers.sse import Assembled, is_stream
 from schemas.provider import AnthropicProvider, OpenAIProvider
-from schemas.records import Response, ResponseClass
+from schemas.records import Response
 
 HttpSpec = OpenAIProvider | AnthropicProvider
 
-_FATAL = {
-    401: "The server does not accept the key: check the environment variable {env}.",
-    402: "The server asks for payment: check the account.",
-    403: "The key may not use this model: check the account's permissions.",
-    404: "Check the model's name and `base_url`.",
-}
-_UNREACHED = "Check `base_url`, the network and whether the server runs; then run the same command again."
-_RETRIED = {408, 409, 429}
-_OVERLONG = ("context_length_exceeded", "context length", "prompt is too long", "string_above_max_length", "exceed_context_size")
-_FILTERED = ("content_filter", "content_policy_violation", "content filtering policy", "responsibleaipolicyviolation")
-_ERROR_TEXT = 300
-_RAW_OF_FAILURE = 65_536
+_UNREACHED: Final = "Check `base_url`, the network and whether the server runs; then run the same command again."
+_ERROR_TEXT: Final = 300
+_RAW_OF_FAILURE: Final = 65_536
+_LARGEST: Final = 64 << 20
+"""Bytes of an answer at most: no model writes so much, and an endless body must not fill the memory."""
+_KEEP_SECONDS: Final = 30.0
+"""For which an idle connection is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,118 +36,187 @@ class SdkErrors:
 
     status: type[Exception]
     timeout: type[Exception]
-    connection: type[Exception]
-    any: type[Exception]
+
+
+class Answer(Protocol):
+    """An answer whose headers have come, as both SDKs give it."""
+
+    @property
+    def status_code(self) -> int:
+        """The HTTP status."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """All headers."""
+
+    def iter_bytes(self) -> AsyncIterator[bytes]:
+        """The body as it comes."""
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request and its answer, as far as that came."""
+
+    status: int = 0
+    """0: no answer began."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """By lower-case name."""
+    body: bytearray = field(default_factory=bytearray)
+    lost: Failure | None = None
+    """Why the answer is not whole; None: it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A wire protocol's two pure functions."""
+
+    read: Callable[[dict[str, Any]], Reading]
+    """The response in a decoded body."""
+    assemble: Callable[[str], Assembled]
+    """The body that an event stream stands for."""
 
 
 class HttpProvider(LiveProvider, ABC):
     """Base of the providers behind an SDK. One client, and so one connection pool, for each; bound to one event loop."""
 
-    def __init__(self, spec: HttpSpec, make: RequestMaker, errors: SdkErrors) -> None:
+    def __init__(self, spec: HttpSpec, make: RequestMaker, errors: SdkErrors, reader: Reader) -> None:
         super().__init__(spec.name, make)
         self.address = f"{spec.name} at {spec.base_url}" if spec.base_url else spec.name
         self.max_retries = spec.max_retries
         self._spec = spec
         self._errors = errors
+        self._reader = reader
         self._secret: Secret = read_key(spec.name, spec.api_key_env)
 
     async def send(self, request: Request, context: CallContext) -> Response | Failure:  # noqa: ARG002 - other providers use it
         """Send the request once."""
-        result = await self._attempt(request)
+        exchange = await self._exchange(request)
+        headers = kept(exchange.headers)
+        # The key is taken out before anything is cut: half a key would not be found.
+        result = answer_in(exchange, self._reader, headers, secret=self._secret, env=self._spec.api_key_env)
         if isinstance(result, Response):
-            return result
-        # Redacted before it is cut: half a key would not be found.
-        text = self._secret.redact(result.text, short=True)[:_ERROR_TEXT]
-        raw = self._secret.redact(result.raw, short=True)[:_RAW_OF_FAILURE]
-        return replace(result, text=text, raw=raw)
+            return self._secret.redact_result(replace(result, headers=headers, request_id=request_id(headers)))
+        clean = self._secret.redact_result(replace(result, headers=headers))
+        return replace(clean, text=clean.text[:_ERROR_TEXT], raw=clean.raw[:_RAW_OF_FAILURE])
 
     @abstractmethod
-    async def _send(self, request: Request) -> bytes:
-        """Send the request through the SDK, once; the body of a 2xx answer. Raises the SDK's errors."""
+    def _open(self, request: Request) -> AbstractAsyncContextManager[Answer]:
+        """Send the request through the SDK, once; its answer when the headers have come. Raises the SDK's errors."""
 
-    @abstractmethod
-    def _read(self, body: dict[str, Any]) -> Response | Failure:
-        """The response in a decoded body, without `raw` and cost."""
-
-    async def _attempt(self, request: Request) -> Response | Failure:
+    async def _exchange(self, request: Request) -> Exchange:
+        exchange, spec = Exchange(), self._spec
+        first = spec.timeout if spec.first_byte_timeout is None else min(spec.first_byte_timeout, spec.timeout)
         try:
-            async with asyncio.timeout(self._spec.timeout):
-                content = await self._send(request)
-        except (TimeoutError, self._errors.timeout):
-            return Failure(Kind.TRANSIENT, f"no whole answer within {self._spec.timeout:g} s")
+            async with asyncio.timeout(spec.timeout), asyncio.timeout(first) as waiting, self._open(request) as answer:
+                exchange.status, exchange.headers = answer.status_code, _lowered(answer.headers)
+                async for chunk in answer.iter_bytes():
+                    waiting.reschedule(None)
+                    exchange.body += chunk
+                    if len(exchange.body) > _LARGEST:
+                        exchange.lost = Failure(Kind.MALFORMED, f"an answer of more than {_LARGEST >> 20} MiB")
+                        break
+        except TimeoutError:
+            late = waiting.expired() and first < spec.timeout
+            limit = f"no first byte within {first:g} s" if late else f"no whole answer within {spec.timeout:g} s"
+            exchange.lost = Failure(Kind.TRANSIENT, limit)
         except self._errors.status as error:
-            return self._refused(error)
-        except self._errors.connection as error:
-            return Failure(Kind.UNREACHED, f"connection failed: {error.__cause__ or error}", remedy=_UNREACHED)
-        except self._errors.any as error:
-            return Failure(Kind.TRANSIENT, f"the SDK could not read the answer: {error}")
-        return self._answer(content)
+            refusal: Any = getattr(error, "response")  # noqa: B009  both SDKs' status errors have it; Any spares naming their HTTP library
+            exchange.status, exchange.headers = int(refusal.status_code), _lowered(refusal.headers)
+            exchange.body = bytearray(refusal.content)
+        except Exception as error:  # noqa: BLE001 - SDK and HTTP library have several families; a call that failed is never a crash
+            exchange.lost = self._lost(error)
+        return exchange
 
-    def _answer(self, content: bytes) -> Response | Failure:
-        raw = self._secret.redact(content.decode("utf-8", "backslashreplace"))
-        try:
-            body = json.loads(content)
-        except (ValueError, RecursionError):
-            return Failure(Kind.TRANSIENT, f"a body that is not JSON: {raw}", raw)
-        if not isinstance(body, dict):
-            return Failure(Kind.TRANSIENT, f"a body that is no JSON object: {raw}", raw)
-        result = self._read(body)
-        if isinstance(result, Failure):
-            return replace(result, raw=raw)
-        cost = self._cost(result) if result.cost_usd is None else result.cost_usd
-        return self._secret.redact_response(replace(result, raw=raw, cost_usd=cost))
-
-    def _refused(self, error: Exception) -> Response | Failure:
-        """What an HTTP status other than 2xx means."""
-        answer: Any = getattr(error, "response")  # noqa: B009  both SDKs' status errors have it; Any spares naming their HTTP library
-        status, raw = int(answer.status_code), answer.content.decode("utf-8", "backslashreplace")
-        raw = self._secret.redact(raw, short=True)
-        text = f"HTTP {status}: {raw}"
-        lowered = raw.lower()
-        if status in _FATAL or (status == 429 and "insufficient_quota" in lowered):
-            remedy = _FATAL.get(status, _FATAL[402]).format(env=self._spec.api_key_env)
-            return Failure(Kind.FATAL, text, raw, remedy=remedy)
-        if status in _RETRIED or status >= 500:
-            return Failure(Kind.TRANSIENT, text, raw, retry_after(answer.headers))
-        if any(mark in lowered for mark in _FILTERED):
-            return Response(
-                text="", response_class=ResponseClass.REFUSAL, finish_reason=f"http-{status}", refusal=text[:_ERROR_TEXT], raw=raw
-            )
-        overlong = status == 413 or any(mark in lowered for mark in _OVERLONG)
-        return Failure(Kind.THIS_PROMPT if overlong else Kind.REFUSED, text, raw)
-
-    def _cost(self, response: Response) -> float | None:
-        prices = (self._spec.input_usd_per_million, self._spec.output_usd_per_million)
-        return cost(response.input_tokens, response.output_tokens, prices)
+    def _lost(self, error: Exception) -> Failure:
+        """What an error of the SDK, or of the HTTP library below it, means. Their kinds are told by name, to import neither."""
+        cause = error.__cause__ or error
+        names = {kind.__name__ for kind in type(cause).__mro__}
+        if "ConnectTimeout" in names:
+            return Failure(Kind.UNREACHED, f"no connection within {self._spec.connect_timeout:g} s", remedy=_UNREACHED)
+        if names & {"ConnectError", "ProxyError", "UnsupportedProtocol", "InvalidURL"}:
+            return Failure(Kind.UNREACHED, f"connection failed: {cause}", remedy=_UNREACHED)
+        if "TimeoutException" in names or isinstance(error, self._errors.timeout):
+            return Failure(Kind.TRANSIENT, f"no whole answer within {self._spec.timeout:g} s")
+        if "TransportError" in names:
+            return Failure(Kind.TRANSIENT, f"the connection broke: {_told(cause)}")
+        return Failure(Kind.TRANSIENT, f"the SDK could not read the answer: {_told(cause)}")
 
 
-def cost(input_tokens: int | None, output_tokens: int | None, prices: tuple[float | None, float | None]) -> float | None:
-    """US dollars at prices per million tokens; None if a count or a price is not known."""
-    if input_tokens is None or output_tokens is None or prices[0] is None or prices[1] is None:
-        return None
-    return (input_tokens * prices[0] + output_tokens * prices[1]) / 1_000_000
+def answer_in(exchange: Exchange, reader: Reader, headers: Mapping[str, str], *, secret: Secret, env: str) -> Response | Failure:
+    """What an exchange comes to. The record of it holds the body without the key, whatever was made of it.
+
+    Args:
+        exchange: Status, headers and body, as far as they came.
+        reader: How the protocol's bodies are read.
+        headers: Those that are kept.
+        secret: The key.
+        env: The variable that holds it, for remedies.
+    """
+    text = exchange.body.decode("utf-8", "backslashreplace")
+    raw = secret.redact(text)
+    if exchange.lost is None and exchange.status >= 300:
+        shown = secret.redact(text, short=True)
+        return failures.of_status(exchange.status, shown, raw=shown, headers=exchange.headers, env=env)
+    if is_stream(exchange.headers.get("content-type", ""), text):
+        return _of_stream(exchange, text, raw, reader, headers, secret=secret, env=env)
+    if exchange.lost is not None:
+        return replace(exchange.lost, raw=raw)
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        return Failure(Kind.MALFORMED, f"a body that is not JSON: {raw}", raw)
+    if not isinstance(body, dict):
+        return Failure(Kind.MALFORMED, f"a body that is no JSON object: {raw}", raw)
+    return _of_body(body, raw, reader, headers, env=env)
 
 
-def classify(text: str, *, refused: bool, truncated: bool) -> ResponseClass:
-    """The class of an answer that arrived whole. Thinking that never ends is an answer cut off, whatever the server says."""
-    if refused:
-        return ResponseClass.REFUSAL
-    opened = text.lstrip().startswith("<think>")
-    if truncated or (opened and "</think>" not in text):
-        return ResponseClass.TRUNCATED
-    return ResponseClass.COMPLETE if text.strip() else ResponseClass.EMPTY
+def _of_stream(
+    exchange: Exchange, text: str, raw: str, reader: Reader, headers: Mapping[str, str], *, secret: Secret, env: str
+) -> Response | Failure:
+    made = reader.assemble(text)
+    whole = as_json(made.body)
+    if secret.redact(whole) != whole:
+        # A key that came in pieces stands whole in no piece: what is kept is the answer that they make.
+        raw = secret.redact(whole)
+    if made.error is not None:
+        return failures.of_error(made.error, raw=raw, headers=headers, env=env)
+    if made.ended:
+        return _of_body(made.body, raw, reader, headers, env=env)
+    if exchange.lost is not None:
+        return replace(exchange.lost, raw=raw)
+    if not made.body:
+        return Failure(Kind.MALFORMED, f"a stream without an answer: {raw}", raw)
+    return Failure(Kind.TRANSIENT, "a stream that ended before the answer did", raw)
 
 
-def text_of(value: object) -> str:
-    """The value if it is text, else empty: bodies are hostile."""
-    return value if isinstance(value, str) else ""
+def _of_body(body: dict[str, Any], raw: str, reader: Reader, headers: Mapping[str, str], *, env: str) -> Response | Failure:
+    result = reader.read(body)
+    if isinstance(result, NamedError):
+        return failures.of_error(result.error, raw=raw, headers=headers, env=env)
+    if isinstance(result, Failure):
+        return replace(result, raw=raw)
+    return replace(result, raw=raw, from_cache=from_cache(headers, body))
 
 
-def error_of(body: dict[str, Any]) -> str:
-    """The error that a body names, as JSON text."""
-    return json.dumps(body.get("error", "no error named"))
+def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
 
 
-def count_of(value: object) -> int | None:
-    """The value if it is a plausible token count, else None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__} {error}".strip()
+
+
+def pool(client: Callable[..., Any], spec: HttpSpec, concurrency: int) -> tuple[Any, Any]:
+    """An HTTP client for an SDK, with as many connections as calls may be in flight; and the time limits for it.
+
+    Args:
+        client: The SDK's class of clients, which has its settings of sockets.
+        spec: Provider options.
+        concurrency: Calls in flight at most.
+    """
+    import httpx2  # noqa: PLC0415  the SDKs' own HTTP library, which only their users should wait for
+
+    limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=_KEEP_SECONDS)
+    timeout = httpx2.Timeout(spec.timeout, connect=min(spec.connect_timeout, spec.timeout))
+    # The key goes to nobody but the address that the study names, so a server that sends elsewhere is not followed.
+    return client(limits=limits, timeout=timeout, follow_redirects=False), timeout

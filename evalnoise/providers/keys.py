@@ -6,12 +6,16 @@ import base64
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote, quote_plus
 
+from evalnoise.providers.base import Failure
 from schemas.errors import ProviderError
 from schemas.records import Response
+
+Result = TypeVar("Result", bound=Response | Failure)
 
 _LONG: Final = 12
 """Shorter keys are dummies for local servers (`none`, `local`): to redact such a word in answers would alter what is measured."""
@@ -49,14 +53,17 @@ class Secret:
             text = text.replace(form, _REDACTED)
         return text
 
-    def redact_response(self, response: Response) -> Response:
-        """The response without the key in any of its texts."""
+    def redact_result(self, result: Result) -> Result:
+        """A response, or a failure, without the key in any of its texts. A failure shows a short key's word neither."""
+        short = not isinstance(result, Response)
         changed: dict[str, Any] = {}
-        for field in fields(response):
-            value = getattr(response, field.name)
-            if type(value) is str:  # the class is a str too, but an enum's
-                changed[field.name] = self.redact(value)
-        return replace(response, **changed)
+        for field in fields(result):
+            value = getattr(result, field.name)
+            if type(value) is str:  # a class or kind is a str too, but an enum's
+                changed[field.name] = self.redact(value, short=short)
+            elif isinstance(value, Mapping):
+                changed[field.name] = {name: self.redact(text, short=short) for name, text in value.items()}
+        return replace(result, **changed)
 
 
 def forms(value: str) -> frozenset[str]:

@@ -1,81 +1,87 @@
-"""Provider ``openai``: chat completions through the openai SDK, from OpenAI or any server that speaks its protocol."""
+"""Provider ``openai``: chat completions or responses through the openai SDK, from OpenAI or any server that speaks its protocol."""
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
-from evalnoise.providers.base import CallContext, Failure, Kind, Prompt, Request, RequestMaker, messages
-from evalnoise.providers.http import HttpProvider, SdkErrors, classify, count_of, error_of, text_of
+from evalnoise.providers import chat, responses
+from evalnoise.providers.base import CallContext, Prompt, Request, RequestMaker, messages
+from evalnoise.providers.http import Answer, HttpProvider, Reader, SdkErrors, pool
 from evalnoise.providers.options import request_body
+from schemas.errors import StudyError
 from schemas.provider import OpenAIProvider
-from schemas.records import Response
 
-_RESERVED: Final = ("model", "messages", "max_tokens", "temperature", "top_p", "seed", "n", "stream", "stream_options")
+_RESERVED: Final = {
+    "chat": ("model", "messages", "max_tokens", "temperature", "top_p", "seed", "n", "stream", "stream_options"),
+    "responses": (
+        "model", "input", "max_output_tokens", "temperature", "top_p", "stream", "stream_options", "background",
+        "previous_response_id", "conversation",
+    ),
+}  # fmt: skip
+_READERS: Final = {"chat": Reader(chat.read, chat.assemble), "responses": Reader(responses.read, responses.assemble)}
 
 
-def request_maker(spec: OpenAIProvider, model: str, max_tokens: int) -> RequestMaker:
-    """How requests are made. Newer models know the limit as `max_completion_tokens`: in `extra`, it takes `max_tokens`' place."""
-    limit = None if "max_completion_tokens" in spec.extra else max_tokens
-    named = {"max_tokens": limit, "temperature": spec.temperature, "top_p": spec.top_p, "seed": spec.seed}
-    body = request_body(spec, named, reserved=_RESERVED)
+def request_maker(spec: OpenAIProvider, *, model: str, max_tokens: int) -> RequestMaker:
+    """How requests are made. Raises StudyError for options that cannot be sent.
+
+    Newer models know the limit of chat completions as `max_completion_tokens`: in `extra`, it takes `max_tokens`' place.
+    """
+    named: dict[str, Any] = {"temperature": spec.temperature, "top_p": spec.top_p, "stream": spec.stream or None}
+    if spec.api == "responses":
+        named |= {"max_output_tokens": max_tokens, "store": None if "store" in spec.extra else False}
+        _refuse_seed(spec)
+    else:
+        named |= {"max_tokens": None if "max_completion_tokens" in spec.extra else max_tokens, "seed": spec.seed}
+        named |= {"stream_options": {"include_usage": True} if spec.stream else None}
+    body = request_body(spec, named, reserved=_RESERVED[spec.api])
+    field = "input" if spec.api == "responses" else "messages"
 
     def make(prompt: Prompt, _context: CallContext) -> Request:
-        return Request("openai", model, {"messages": messages(prompt), **body})
+        return Request("openai", model, {field: messages(prompt), **body})
 
     return make
 
 
-class OpenAIChat(HttpProvider):
-    """Chat completions."""
+def _refuse_seed(spec: OpenAIProvider) -> None:
+    if spec.seed is not None:
+        raise StudyError(
+            "provider.seed",
+            expected="no seed, because the responses interface has none",
+            found=str(spec.seed),
+            remedy="Take it away, or set `api: chat`.",
+        )
 
-    def __init__(self, spec: OpenAIProvider, make: RequestMaker) -> None:
+
+class OpenAIModel(HttpProvider):
+    """Chat completions or responses."""
+
+    request_maker = staticmethod(request_maker)
+
+    def __init__(self, spec: OpenAIProvider, make: RequestMaker, *, concurrency: int) -> None:
         import openai  # noqa: PLC0415  the SDK takes half a second to import, which only its users should wait for
 
-        errors = SdkErrors(openai.APIStatusError, openai.APITimeoutError, openai.APIConnectionError, openai.OpenAIError)
-        super().__init__(spec, make, errors)
+        errors = SdkErrors(openai.APIStatusError, openai.APITimeoutError)
+        super().__init__(spec, make, errors, _READERS[spec.api])
+        client, timeout = pool(openai.DefaultAsyncHttpxClient, spec, concurrency)
         self._client = openai.AsyncOpenAI(
-            api_key=self._secret.reveal(), base_url=spec.base_url, timeout=spec.timeout, max_retries=0
+            api_key=self._secret.reveal(), base_url=spec.base_url, timeout=timeout, max_retries=0, http_client=client
         )
+        self._responses = spec.api == "responses"
+
+    @classmethod
+    def provider(cls, options: OpenAIProvider, make: RequestMaker, *, concurrency: int) -> OpenAIModel:
+        """The provider with its client. Raises ProviderError without a key in the environment."""
+        return cls(options, make, concurrency=concurrency)
 
     async def close(self) -> None:
         """Close the client's connections."""
         await self._client.close()
 
-    async def _send(self, request: Request) -> bytes:
+    def _open(self, request: Request) -> AbstractAsyncContextManager[Answer]:
         body = dict(request.body)
-        answer = await self._client.chat.completions.with_raw_response.create(
-            model=request.model, messages=body.pop("messages"), extra_body=body
-        )
-        return answer.content
-
-    def _read(self, body: dict[str, Any]) -> Response | Failure:
-        choices = body.get("choices")
-        if not isinstance(choices, list) or not choices:
-            # Some servers report an overload with status 200.
-            return Failure(Kind.TRANSIENT, f"an answer without choices: {error_of(body)}")
-        message = choices[0].get("message") if isinstance(choices[0], dict) else None
-        if not isinstance(message, dict):
-            return Failure(Kind.TRANSIENT, "a choice without a message")
-        finish, refusal, text = text_of(choices[0].get("finish_reason")), text_of(message.get("refusal")), _text(message)
-        usage = body.get("usage")
-        usage = usage if isinstance(usage, dict) else {}
-        return Response(
-            text=text,
-            response_class=classify(text, refused=bool(refusal) or finish == "content_filter", truncated=finish == "length"),
-            finish_reason=finish,
-            refusal=refusal,
-            response_id=text_of(body.get("id")),
-            served_model=text_of(body.get("model")),
-            fingerprint=text_of(body.get("system_fingerprint")),
-            input_tokens=count_of(usage.get("prompt_tokens")),
-            output_tokens=count_of(usage.get("completion_tokens")),
-        )
-
-
-def _text(message: dict[str, Any]) -> str:
-    """The answer's text. Reasoning stands in fields of its own and stays in the raw body."""
-    content = message.get("content")
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
-        return "".join(part for part in parts if isinstance(part, str))
-    return text_of(content)
+        if self._responses:
+            asked = body.pop("input")
+            return self._client.responses.with_streaming_response.create(model=request.model, input=asked, extra_body=body)
+        asked = body.pop("messages")
+        return self._client.chat.completions.with_streaming_response.create(model=request.model, messages=asked, extra_body=body)

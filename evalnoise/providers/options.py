@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from evalnoise.canonical import canonical_json
 from evalnoise.providers.base import Request
 from schemas.errors import StudyError
 from schemas.provider import AnthropicProvider, OpenAIProvider
@@ -33,6 +34,7 @@ def request_body(
     body = {name: value for name, value in named.items() if value is not None} | spec.extra
     try:
         Request(spec.name, "", body).key()
+        canonical_json(body)  # also what does not count in the key is sent
     except ValueError as error:
         raise StudyError(
             "provider",

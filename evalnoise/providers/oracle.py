@@ -125,7 +125,7 @@ class OracleJudgeModel(LiveProvider):
         return _response(request, answer, ("judge", seed, *cell))
 
 
-def request_maker(spec: OracleProvider | OracleJudge, model: str, max_tokens: int) -> RequestMaker:
+def request_maker(spec: OracleProvider | OracleJudge, *, model: str, max_tokens: int) -> RequestMaker:
     """How requests to this oracle are made: every option that can change an answer is in the body."""
     options = spec.model_dump(mode="json", exclude={"name", "latency"})
 
@@ -133,6 +133,18 @@ def request_maker(spec: OracleProvider | OracleJudge, model: str, max_tokens: in
         return Request("oracle", model, {"messages": messages(prompt), "max_tokens": max_tokens, **options})
 
     return make
+
+
+class Oracle:
+    """Both oracles, as one registered name."""
+
+    request_maker = staticmethod(request_maker)
+
+    @classmethod
+    def provider(cls, options: OracleProvider | OracleJudge, make: RequestMaker, *, concurrency: int) -> LiveProvider:
+        """The model, or the judge. It has no connections, so any number of calls may be in flight."""
+        del concurrency
+        return OracleJudgeModel(options, make) if isinstance(options, OracleJudge) else OracleModel(options, make)
 
 
 def _cell(context: CallContext) -> tuple[str | int, ...]:
