@@ -10,13 +10,14 @@ from pydantic import ValidationError
 from evalnoise.benchmarks.load import load_benchmark
 from evalnoise.canonical import sha256_text
 from evalnoise.providers.keys import read_key
-from evalnoise.providers.recording import Recording
+from evalnoise.providers.registry import identities as provider_identities
 from schemas.errors import DataError, StudyError
 from schemas.protocol import PinnedFile, Protocol, digested_study
-from schemas.provider import AnthropicProvider, OpenAIProvider, RecordingProvider
+from schemas.provider import AnthropicProvider, OpenAIProvider, PluginProvider
 from schemas.records import Benchmark, ExecutorInfo
 from schemas.study import Stack, Study
 from schemas.versions import measurement_version
+from tasks.replays import pinned_recordings
 from verifiers.image.packages import normalised
 from verifiers.registry import checker_for, identity, runs_code
 from verifiers.verify import resolve_executor
@@ -66,11 +67,12 @@ def resolve(study: Study, *, limit: int | None = None, replicates: int | None = 
         benchmark_sha256=benchmark.sha256,
         benchmark_files=tuple(PinnedFile(sha256=s.sha256, size=s.size) for s in benchmark.sources),
         n_tasks=len(benchmark.tasks),
-        recordings=_recordings(study, benchmark),
+        recordings=pinned_recordings(study, benchmark),
         prompts=_prompts(study),
         executors={name: _pinned_executor(info) for name, info in executors.items()},
         checkers=identities,
         measurement=measurement_version(),
+        providers=provider_identities(study),
     )
     return Plan(study, protocol, protocol.digest(), benchmark, executors, checkers)
 
@@ -135,23 +137,10 @@ def _prompts(study: Study) -> dict[str, str]:
     return prompts
 
 
-def _recordings(study: Study, benchmark: Benchmark) -> dict[str, PinnedFile]:
-    """Every recorded file, read whole: a torn one, or one that lacks a task, is found before anything is run."""
-    ids = [task.id for task in benchmark.tasks]
-    pinned: dict[str, PinnedFile] = {}
-    for stack in study.stacks:
-        for condition in study.conditions:
-            spec = study.provider(stack, condition)
-            if condition.kind != "reverify" and isinstance(spec, RecordingProvider):
-                recording = Recording.from_generations_file(spec, ids, replicates=study.replicates)
-                pinned[f"{stack.name}/{condition.name}"] = PinnedFile(sha256=recording.sha256, size=recording.size)
-    return pinned
-
-
 def check_keys(plan: Plan) -> None:
     """Raise ProviderError when a key that the run will need is not in the environment: before anything is frozen or started."""
     study = plan.study
     specs = [study.provider(stack, c) for stack in study.stacks for c in study.conditions if c.source is None]
     for spec in (*specs, *(judge.provider for judge in (study.judge.conditions if study.judge else ()))):
-        if isinstance(spec, OpenAIProvider | AnthropicProvider):
+        if isinstance(spec, OpenAIProvider | AnthropicProvider | PluginProvider) and spec.api_key_env:
             read_key(spec.name, spec.api_key_env)

@@ -18,7 +18,7 @@ from evalnoise.sending.endpoint import Endpoint
 from evalnoise.sending.sender import Sender
 from evalnoise.store.retries import Retry, open_retry
 from evalnoise.store.store import Store, StudyStore
-from schemas.provider import AnthropicProvider, OpenAIProvider
+from schemas.provider import AnthropicProvider, OpenAIProvider, PluginProvider
 from schemas.records import Outcome, Reason, Reference, Task
 from schemas.study import Condition, JudgeCondition, Stack
 from schemas.tables import PREFLIGHT
@@ -102,7 +102,8 @@ class Workshop:
         study = self.plan.study
         specs = [study.provider(stack, condition) for stack in study.stacks for condition in study.conditions]
         judges = [condition.provider for condition in study.judge.conditions] if study.judge else []
-        limits = [spec.timeout for spec in (*specs, *judges) if isinstance(spec, OpenAIProvider | AnthropicProvider)]
+        limited = OpenAIProvider | AnthropicProvider | PluginProvider
+        limits = [spec.timeout for spec in (*specs, *judges) if isinstance(spec, limited)]
         return max(limits, default=_LAST_ANSWERS_SECONDS) + 5
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -190,6 +191,7 @@ class Workshop:
                     max_tokens=made_from.max_tokens,
                     retry=made_from.retry,
                     recording=self._recording(stack, condition),
+                    concurrency=self.plan.study.limits.concurrency,
                 )
             return self._providers[key]
 
@@ -199,7 +201,11 @@ class Workshop:
             key = ("", condition.name)
             if key not in self._providers:
                 self._providers[key] = make_provider(
-                    condition.provider, model=condition.model, max_tokens=condition.max_tokens, retry="none"
+                    condition.provider,
+                    model=condition.model,
+                    max_tokens=condition.max_tokens,
+                    retry="none",
+                    concurrency=self.plan.study.limits.concurrency,
                 )
             return self._providers[key]
 
