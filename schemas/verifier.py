@@ -12,6 +12,9 @@ REQUIREMENT = r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?==[A-Za-z0-9][
 Requirement = Annotated[str, Field(pattern=REQUIREMENT)]
 """One Python package with its exact version, `name==version`."""
 
+ProviderName = Annotated[str, Field(min_length=1, max_length=100)]
+"""The registered name of a provider."""
+
 
 class VerifierSpec(Model):
     """How candidates are checked."""
@@ -28,8 +31,9 @@ class VerifierSpec(Model):
     isolation: Literal["pool", "fresh"] = "pool"
     """`pool`: warm containers, each with a process per candidate. `fresh`: every candidate in a container of its own, which is many
     times slower."""
-    unsandboxed_providers: tuple[Literal["recording", "openai", "anthropic"], ...] = Field(default=(), strict=False)
-    """Providers whose code may run without a sandbox. Name them only if you would run their code yourself."""
+    unsandboxed_providers: tuple[ProviderName, ...] = Field(default=(), strict=False)
+    """Providers whose code may run without a sandbox: `recording`, `openai`, `anthropic` or a plug-in's name. Name them only if you
+    would run their code yourself."""
     packages: tuple[Requirement, ...] = Field(default=(), strict=False)
     """Python packages that candidates may import, each as `name==version`, and every package that these need; they become part of
     the image. Only wheels are installed."""

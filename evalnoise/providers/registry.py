@@ -14,7 +14,7 @@ from evalnoise.providers.base import CallContext, Prompt, Request, RequestMaker
 from evalnoise.providers.keys import Secret
 from evalnoise.providers.kind import Plugin
 from schemas.errors import StudyError
-from schemas.provider import PluginProvider
+from schemas.provider import JudgeSpec, PluginProvider, ProviderSpec
 from schemas.study import Study
 
 GROUP: Final = "evalnoise.providers"
@@ -143,9 +143,11 @@ def identity(spec: PluginProvider, place: str = "provider") -> dict[str, Any]:
 def identities(study: Study) -> dict[str, dict[str, Any]]:
     """What the protocol pins of other packages' providers: by ``stack/condition`` and ``judge/condition``. Raises StudyError."""
     judges = study.judge.conditions if study.judge else ()
-    specs = {f"{stack.name}/{c.name}": study.provider(stack, c) for stack in study.stacks for c in study.conditions}
-    specs |= {f"judge/{judge.name}": judge.provider for judge in judges}
-    return {name: identity(spec, f"provider of {name}") for name, spec in specs.items() if isinstance(spec, PluginProvider)}
+    specs: list[tuple[str, ProviderSpec | JudgeSpec]] = [
+        *((f"{stack.name}/{c.name}", study.provider(stack, c)) for stack in study.stacks for c in study.conditions),
+        *((f"judge/{judge.name}", judge.provider) for judge in judges),
+    ]
+    return {name: identity(spec, f"provider of {name}") for name, spec in specs if isinstance(spec, PluginProvider)}
 
 
 def whence(name: str) -> str:
