@@ -19,7 +19,7 @@ import docker
 from docker.errors import DockerException
 
 from evalnoise.benchmarks.load import load_benchmark
-from evalnoise.providers.recording import Recording
+from evalnoise.recordings.opening import open_recording
 from evalnoise.store.store import Store
 from evalnoise.studyfile.errors import Places
 from evalnoise.studyfile.load import load_with_places
@@ -32,6 +32,7 @@ from schemas.records import Benchmark
 from schemas.study import Stack, Study
 from schemas.verifier import VerifierSpec
 from tasks.freeze import checker_identities
+from tasks.replays import replayed
 from verifiers.image.outlook import PRUNE, outlook, stock
 from verifiers.registry import runs_code
 
@@ -272,12 +273,12 @@ def check_data(study: Study, places: Places) -> Iterator[Finding]:
         found = load_benchmark(study.benchmark)
     except EvalnoiseError as error:
         yield _failed("benchmark", error)
-        yield from check_recordings(study, ())
+        yield from check_recordings(study, None)
         return
     files = ", ".join(f"{source.path} sha256 {source.sha256[:12]}" for source in found.sources) or f"sha256 {found.sha256[:12]}"
     yield Finding(Level.OK, "benchmark", f"{found.name}, {len(found.tasks)} tasks ({files})")
     yield from check_checkers(study, found, places)
-    yield from check_recordings(study, [task.id for task in found.tasks])
+    yield from check_recordings(study, found)
 
 
 def check_checkers(study: Study, benchmark: Benchmark, places: Places) -> Iterator[Finding]:
@@ -291,18 +292,23 @@ def check_checkers(study: Study, benchmark: Benchmark, places: Places) -> Iterat
         yield Finding(Level.OK, "checker", f"{checker_text(identity)} (for stack {stack})")
 
 
-def check_recordings(study: Study, task_ids: Sequence[str]) -> Iterator[Finding]:
-    """Whether each recorded file is there, is whole, holds these tasks, and has the digest that the study names."""
-    specs = (study.provider(stack, condition) for stack in study.stacks for condition in study.conditions)
-    seen: set[RecordingProvider] = set()
-    for spec in specs:
-        if not isinstance(spec, RecordingProvider) or spec in seen:
-            continue
-        seen.add(spec)
-        try:
-            found = Recording.from_generations_file(spec, task_ids, replicates=study.replicates)
-        except EvalnoiseError as error:
-            yield _failed("recording", error)
-            continue
-        told = f"{spec.path}, {found.occurrences} occurrences, pairing {spec.pairing}, sha256 {found.sha256[:12]}"
-        yield Finding(Level.OK, "recording", told)
+def check_recordings(study: Study, benchmark: Benchmark | None) -> Iterator[Finding]:
+    """Whether each recording is there, is whole, answers what the study will ask, and has the digest that the study names."""
+    seen: set[str] = set()
+    for stack in study.stacks:
+        for condition in study.conditions:
+            spec = study.provider(stack, condition)
+            if not isinstance(spec, RecordingProvider):
+                continue
+            try:
+                found = replayed(study, stack, condition, benchmark) if benchmark else open_recording(spec)
+            except EvalnoiseError as error:
+                finding = _failed("recording", error)
+            else:
+                if found is None:
+                    continue
+                told = f"{spec.path}, {len(found.rows)} responses, pairing {spec.pairing}, sha256 {found.sha256[:12]}"
+                finding = Finding(Level.OK, "recording", told)
+            if finding.text not in seen:
+                seen.add(finding.text)
+                yield finding

@@ -54,9 +54,9 @@ async def call(shop: Workshop, provider: Provider, journal: Journal, prompt: Pro
             raise TypeError(f"provider {provider.name} replays and cannot fail")
         return Call(context, request, response, ())
     log = CallLog(journal, _name(prompt, request, context), request)
-    known = log.response
+    known, earlier = log.response, [sending.cost_usd for sending in log.sendings]
     response = known or await shop.sender(provider).answer(request, context, log)
-    shop.progress.call(response, reused=known is not None)
+    shop.progress.call(earlier, reused=known is not None)
     if known is None:
         shop.shares.count(context.stack, context.condition, response.response_class)
     return Call(context, request, response, tuple(log.sendings))
@@ -111,6 +111,7 @@ def _sending_row(shop: Workshop, made: Call, sending: Sending, purpose: str) -> 
         "request_id": storable(response.request_id),
         "fingerprint": storable(response.fingerprint),
         "from_cache": response.from_cache,
+        "refusal": storable(response.refusal),
         "reasoning": storable(response.reasoning),
         "headers": json.dumps(dict(response.headers), sort_keys=True),
         "response": storable(response.raw),

@@ -1,13 +1,26 @@
-"""Recording: the answers of one replicate of a live condition, sealed, so that a replay condition can replay them."""
+"""Recording: the answers of replicates of a live condition, sealed in a folder of their own, for replays here or elsewhere."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalnoise.providers.recording import Recording
+from evalnoise.canonical import restore_surrogates
+from evalnoise.recordings.recording import Recording
+from evalnoise.recordings.row import NOT_ANSWERED, Recorded
 from evalnoise.store.recordings import RecordingFolder
-from schemas.tables import CALLS, GENERATIONS, RECORDED
+from evalnoise.store.store import SHORT, Store, StudyStore
+from schemas.errors import StoreError
+from schemas.protocol import Protocol
+from schemas.recording import RecordingManifest
+from schemas.records import Outcome, Response, ResponseClass
+from schemas.tables import CALLS, GENERATIONS, PREFLIGHT
 from tasks.workshop import Workshop
+
+_FRESH = ("live", "temperature-zero")
+_TEXTS = ("finish_reason", "refusal", "reasoning", "response_id", "request_id", "served_model", "fingerprint", "error")
+_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
 
 
 def record_source(shop: Workshop, stack: str, condition: str) -> None:
@@ -15,16 +28,117 @@ def record_source(shop: Workshop, stack: str, condition: str) -> None:
     source = shop.plan.study.condition(condition).source
     if source is None:
         raise ValueError(f"condition {condition} replays no condition of this study")
-    keys: dict[str, str | int] = {"stack": stack, "condition": source.condition, "replicate": source.replicate}
-    name = f"{shop.plan.study.study}~{shop.plan.digest[:12]}~{stack}~{source.condition}~r{source.replicate:04d}"
-    folder = RecordingFolder(shop.store.root, name)
-    calls = {(row["task_id"], row["attempt"]): row for row in shop.study_store.read(CALLS, **keys).to_pylist()}
-    names = [column.name for column in RECORDED.columns]
-    rows: list[dict[str, Any]] = []
-    for row in shop.study_store.read(GENERATIONS, **keys).to_pylist():
-        whole = calls.get((row["task_id"], row["attempt"]), {}) | row
-        # A condition that itself replays a file makes no calls: what it was asked is all in its generations.
-        whole = {"request": "", "finish_reason": "", "served_model": "", **whole}
-        rows.append({column: whole[column] for column in names})
-    digest = folder.write(rows, {"source": keys, "protocol": shop.plan.digest})
-    shop.set_recording(stack, condition, Recording.from_rows(folder.read(), source=f"recording {name} ({digest[:12]})"))
+    folder, manifest = seal_condition(
+        shop.store, shop.study_store, shop.plan.protocol, stack=stack, condition=source.condition, replicates=[source.replicate]
+    )
+    name = f"recording {folder.path.name} ({manifest.digest[:SHORT]})"
+    # Its one replicate is what every replicate of the replay repeats.
+    shop.set_recording(stack, condition, Recording(folder.read(), name, not_asked=frozenset(manifest.not_asked)))
+
+
+def seal_condition(
+    store: Store,
+    study: StudyStore,
+    protocol: Protocol,
+    *,
+    stack: str,
+    condition: str,
+    replicates: Sequence[int],
+    name: str | None = None,
+) -> tuple[RecordingFolder, RecordingManifest]:
+    """Seal sealed replicates of a condition as a recording; their numbers become 0, 1, … in it.
+
+    Args:
+        store: Where the recording will lie.
+        study: The protocol's folder.
+        protocol: The protocol, for the versions of the rules that the rows were made by.
+        stack: Name of the stack.
+        condition: A condition that asked anew.
+        replicates: Which, in the order that they get.
+        name: The recording's name; None: one that says all of the above.
+
+    Raises:
+        StoreError: They are not sealed whole, or another recording has the name.
+    """
+    rows = [row for number, replicate in enumerate(replicates) for row in sealed_rows(study, stack, condition, replicate, number)]
+    last = f"-{replicates[-1]:04d}" if len(replicates) > 1 else ""
+    named = name or f"{study.study}~{study.protocol[:SHORT]}~{stack}~{condition}~r{replicates[0]:04d}{last}"
+    folder = RecordingFolder.named(store.root, named)
+    unusable = [
+        row["task_id"]
+        for row in study.read(PREFLIGHT).to_pylist()
+        if row["stack"] == stack and row["outcome"] != Outcome.PASS.value
+    ]
+    facts: dict[str, Any] = {"study": study.study, "protocol": study.protocol, "stack": stack, "condition": condition}
+    manifest = folder.write(
+        rows,
+        source={"kind": "condition", **facts, "replicates": list(replicates)},
+        order="time",
+        not_asked=unusable,
+        # 0: a protocol from before the rule had a number.
+        request_normaliser=protocol.measurement.get("request_normaliser", 0),
+        response_mapping=protocol.measurement.get("response_mapping", 0),
+    )
+    return folder, manifest
+
+
+def sealed_rows(study: StudyStore, stack: str, condition: str, replicate: int, number: int | None = None) -> list[Recorded]:
+    """What one sealed replicate asked and got.
+
+    Args:
+        study: The protocol's folder.
+        stack: Name of the stack.
+        condition: Name of the condition; one that replays has keys and texts, but no calls, so the rest stays empty.
+        replicate: Which replicate.
+        number: Its number in the recording; None: the same.
+    """
+    _require_sealed(study, stack, condition, replicate)
+    keys: dict[str, str | int] = {"stack": stack, "condition": condition, "replicate": replicate}
+    calls: dict[tuple[str, int], Mapping[str, Any]] = {}
+    for row in sorted(study.read(CALLS, **keys).to_pylist(), key=lambda row: row["sending"]):
+        calls[row["task_id"], row["attempt"]] = row
+    return [
+        Recorded(
+            task_id=row["task_id"],
+            replicate=replicate if number is None else number,
+            attempt=row["attempt"],
+            response=_response(row, calls.get((row["task_id"], row["attempt"]), {})),
+            request_key=row["request_key"],
+            request=calls.get((row["task_id"], row["attempt"]), {}).get("request", ""),
+            position=row["position"],
+        )
+        for row in study.read(GENERATIONS, **keys).to_pylist()
+    ]
+
+
+def fresh_conditions(protocol: Protocol) -> list[str]:
+    """Names of a protocol's conditions that ask anew, and so can be recorded."""
+    return [condition["name"] for condition in protocol.study["conditions"] if condition["kind"] in _FRESH]
+
+
+def _require_sealed(study: StudyStore, stack: str, condition: str, replicate: int) -> None:
+    prefix = f"measure~{stack}~{condition}~r{replicate:04d}~"
+    planned = [shard for shard in study.manifest.planned if shard.startswith(prefix)]
+    sealed = [shard for shard in planned if shard in study.manifest.live]
+    if not planned or len(sealed) < len(planned):
+        raise StoreError(
+            f"study {study.study} ({study.protocol[:SHORT]}), stack {stack}, condition {condition}, replicate {replicate}",
+            expected="a whole sealed replicate",
+            found=f"{len(sealed)} of {len(planned)} shards" if planned else "none of that name",
+            remedy="`evalnoise status` shows what is sealed; run the study to the end first.",
+        )
+
+
+def _response(generation: Mapping[str, Any], call: Mapping[str, Any]) -> Response:
+    response_class = ResponseClass(generation["response_class"])
+    told: dict[str, Any] = {name: call.get(name) or "" for name in _TEXTS} | {name: call.get(name) for name in _COUNTS}
+    return Response(
+        text=restore_surrogates(generation["text"], escaped=generation["text_escaped"]),
+        response_class=response_class,
+        **told,
+        from_cache=bool(call.get("from_cache")),
+        headers=json.loads(call.get("headers") or "{}"),
+        cost_usd=0.0,
+        raw=call.get("response") or "",
+        final=response_class in NOT_ANSWERED,
+    )

@@ -15,6 +15,7 @@ from evalnoise.providers.make import make_provider
 from evalnoise.recordings.opening import pinned_still
 from evalnoise.recordings.recording import Recording
 from evalnoise.sending.endpoint import Endpoint
+from evalnoise.sending.prices import Price, price_of, price_table
 from evalnoise.sending.sender import Sender
 from evalnoise.store.retries import Retry, open_retry
 from evalnoise.store.store import Store, StudyStore
@@ -26,6 +27,7 @@ from tasks.freeze import Plan
 from tasks.progress import Progress
 from tasks.replays import replayed
 from tasks.shares import AnswerShares
+from tasks.spending import purse_of
 from verifiers.verify import Verifier
 
 T = TypeVar("T")
@@ -55,12 +57,16 @@ class Workshop:
         self.retry: Retry | None = open_retry(self.study_store.manifest)
         """Sealed cells that are made again; what an earlier run left of them is made by whatever runs now."""
         self.shares = AnswerShares(plan.study.limits.max_share)
+        self._price_table = price_table(plan.study.prices)
+        self._purse = purse_of(plan, self.study_store, self._price_table)
+        progress.limit_cost(self._purse.max_cost, before=self._purse.spent + self._purse.held)
         self._stacks = {stack.name: stack for stack in plan.study.stacks}
         self._lock = threading.RLock()
         self._verifiers: dict[str, Verifier] = {}
         self._providers: dict[tuple[str, str], Provider] = {}
         self._endpoints: dict[str, Endpoint] = {}
         self._senders: dict[Provider, Sender] = {}
+        self._prices: dict[Provider, Price | None] = {}
         self._references: dict[str, dict[str, Reference]] = {}
         self._recordings: dict[tuple[str, str], Recording] = {}
         self._running: set[Future[Any]] = set()
@@ -216,9 +222,24 @@ class Workshop:
             if found is None:
                 endpoint = self._endpoints.get(provider.address)
                 if endpoint is None:
-                    endpoint = Endpoint(provider.address, concurrency=self.plan.study.limits.concurrency)
+                    limits = self.plan.study.limits
+                    endpoint = Endpoint(
+                        provider.address,
+                        concurrency=limits.concurrency,
+                        requests_per_minute=limits.requests_per_minute,
+                        tokens_per_minute=limits.tokens_per_minute,
+                        patience=limits.patience,
+                    )
                     self._endpoints[provider.address] = endpoint
-                found = Sender(provider, endpoint, in_flight=self.in_flight, check_stopped=self.check_stopped)
+                found = Sender(
+                    provider,
+                    endpoint,
+                    in_flight=self.in_flight,
+                    check_stopped=self.check_stopped,
+                    price=self._prices[provider],
+                    purse=self._purse,
+                    counted=self.progress.sending,
+                )
                 self._senders[provider] = found
             return found
 

@@ -1,0 +1,1 @@
+"""Importers: other tools' files become rows of a recording."""
