@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,8 +17,8 @@ import pyarrow.parquet as pq
 import typer
 
 from evalnoise.report.numbers import counted
+from evalnoise.sending.ledger import journalled
 from evalnoise.store.files import reading
-from evalnoise.store.lines import parse_lines
 from evalnoise.store.lock import Holder, holder_of
 from evalnoise.store.store import Store, StudyStore
 from flows.cli_errors import printable
@@ -126,24 +125,9 @@ def _cost(one: StudyStore) -> tuple[int, float, int]:
         calls += len(column)
         cost += pc.sum(column).as_py() or 0.0
         unpriced += column.null_count
-    costs = list(_journalled(one, live))
-    known = [cost for cost in costs if cost is not None]
-    return calls + len(costs), cost + sum(known), unpriced + len(costs) - len(known)
-
-
-def _journalled(one: StudyStore, sealed: Collection[str]) -> Iterator[float | None]:
-    """The cost of each answered call of the shards that are not sealed. A run may be at work on them: nothing is cut or written."""
-    for path in sorted(one.path.glob("journal/*.jsonl")):
-        if unquote(path.stem) in sealed:
-            continue
-        with reading(path):
-            data = path.read_bytes()
-        answers: dict[str, Any] = {}
-        for line in parse_lines(path, data, remedy=_DAMAGED, last_may_be_bad=False).records:
-            if line.get("kind") == "answered":
-                answers[str(line["id"])] = line["record"]["response"]
-        for response in answers.values():
-            yield response["cost_usd"]
+    sendings = [sending for _, of_shard in journalled(one, live) for sending in of_shard if sending.answered]
+    known = [sending.cost_usd for sending in sendings if sending.cost_usd is not None]
+    return calls + len(sendings), cost + sum(known), unpriced + len(sendings) - len(known)
 
 
 def at_work(folder: Path) -> Holder | None:

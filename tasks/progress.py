@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from schemas.records import Check, Outcome, Response
+from schemas.records import Check, Outcome
 
 
 @dataclass(slots=True)
@@ -22,11 +23,21 @@ class Tally:
     failures: int = 0
     """Cells that ended unmeasured."""
     calls: int = 0
+    """Calls that this run made."""
     calls_reused: int = 0
     """Answers taken from the journal of an earlier run instead of being paid again."""
+    sendings_repeated: int = 0
+    """Requests that this run sent again after a failure or a lost answer."""
     cost_usd: float = 0.0
+    """Known cost of all sendings of these calls, those of earlier runs and failed ones too."""
     cost_unknown: int = 0
-    """Calls whose price is not known; they are not in `cost_usd`."""
+    """Sendings whose cost is not known; they are not in `cost_usd`."""
+    max_cost: float | None = None
+    """What the protocol may cost; None: no limit."""
+    cost_before: float = 0.0
+    """Of that limit, what earlier runs took."""
+    cost_now: float = 0.0
+    """Of it, what this run is known to have taken."""
     rechecks: int = 0
     """Verifications that were run again."""
     stage: str = ""
@@ -74,18 +85,33 @@ class Progress:
             self.tally.stage = name
             self.watcher.update(self.tally)
 
-    def call(self, response: Response, *, reused: bool) -> None:
-        """Count a call, or an answer that the journal already held."""
+    def limit_cost(self, max_cost: float | None, *, before: float) -> None:
+        """State what the protocol may cost, and what earlier runs took of it."""
         with self._lock:
-            if reused:
-                self.tally.calls_reused += 1
-            else:
-                self.tally.calls += 1
-            if response.cost_usd is None:
-                self.tally.cost_unknown += 1
-            else:
-                self.tally.cost_usd += response.cost_usd
+            self.tally.max_cost, self.tally.cost_before = max_cost, before
+
+    def call(self, earlier: Iterable[float | None], *, reused: bool) -> None:
+        """Count a call, or an answer that the journal already held, with the costs of what earlier runs sent for it."""
+        with self._lock:
+            self.tally.calls_reused += reused
+            self.tally.calls += not reused
+            for cost in earlier:
+                self._cost(cost)
             self.watcher.update(self.tally)
+
+    def sending(self, cost: float | None, again: bool) -> None:  # noqa: FBT001 - the sender's callback
+        """Count a request that was sent: what it cost, and whether it was sent before."""
+        with self._lock:
+            self.tally.sendings_repeated += again
+            self.tally.cost_now += cost or 0.0
+            self._cost(cost)
+            self.watcher.update(self.tally)
+
+    def _cost(self, cost: float | None) -> None:
+        if cost is None:
+            self.tally.cost_unknown += 1
+        else:
+            self.tally.cost_usd += cost
 
     def check(self, check: Check) -> None:
         """Count the re-checks of a verification."""

@@ -191,14 +191,16 @@ class Workshop:
             key = (stack, condition.name)
             if key not in self._providers:
                 made_from = self.stack(stack)
-                self._providers[key] = make_provider(
-                    self.plan.study.provider(made_from, condition),
+                spec = self.plan.study.provider(made_from, condition)
+                made = self._providers[key] = make_provider(
+                    spec,
                     model=made_from.model,
                     max_tokens=made_from.max_tokens,
                     retry=made_from.retry,
                     recording=self._recording(stack, condition),
                     concurrency=self.plan.study.limits.concurrency,
                 )
+                self._prices[made] = price_of(spec, made_from.model, self._price_table)
             return self._providers[key]
 
     def judge_provider(self, condition: JudgeCondition) -> Provider:
@@ -206,13 +208,14 @@ class Workshop:
         with self._lock:
             key = ("", condition.name)
             if key not in self._providers:
-                self._providers[key] = make_provider(
+                made = self._providers[key] = make_provider(
                     condition.provider,
                     model=condition.model,
                     max_tokens=condition.max_tokens,
                     retry="none",
                     concurrency=self.plan.study.limits.concurrency,
                 )
+                self._prices[made] = price_of(condition.provider, condition.model, self._price_table)
             return self._providers[key]
 
     def sender(self, provider: Provider) -> Sender:

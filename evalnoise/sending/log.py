@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from evalnoise.providers.base import Failure, Kind, Request
+from evalnoise.sending.prices import max_output
 from evalnoise.store.journal import Journal
 from schemas.errors import StoreError
 from schemas.records import Response, ResponseClass
@@ -40,7 +42,12 @@ class CallLog:
         """
         self._journal = journal
         self._call = call
-        self._key = request.key()
+        canonical = request.canonical()
+        self._key = hashlib.sha256(canonical).hexdigest()
+        self.size = len(canonical)
+        """Bytes of the request: no tokenizer makes more tokens of it."""
+        self.max_output = max_output(request.body)
+        """Output tokens that it allows; None: it names no limit."""
         self.sendings: list[Sending] = []
         """In order of their numbers, those of earlier runs first."""
         while (sent := journal.sent_record(self._name(len(self.sendings)))) is not None:
@@ -56,16 +63,20 @@ class CallLog:
     async def sent(self, at: datetime) -> int:
         """Note that the request is about to be sent; its number, once that is on disk. Raises StoreError: do not send it."""
         number = len(self.sendings)
-        await self._journal.sent(self._name(number), {"request_key": self._key, "sent_at": at.isoformat()})
+        # With the size, a later run knows what a lost answer can have cost at most.
+        record = {"request_key": self._key, "sent_at": at.isoformat(), "size": self.size, "max_output": self.max_output}
+        await self._journal.sent(self._name(number), record)
         self.sendings.append(Sending(number, at))
         return number
 
-    async def answered(self, number: int, result: Response | Failure, *, at: datetime, cost_usd: float | None) -> None:
+    async def answered(
+        self, number: int, result: Response | Failure, *, at: datetime, cost_usd: float | None, prices: str = ""
+    ) -> None:
         """Note what came back; returns when it is on disk, and only then does it count. Raises StoreError."""
         kind = "response" if isinstance(result, Response) else "failure"
-        record = {"answered_at": at.isoformat(), "cost_usd": cost_usd, kind: asdict(result)}
+        record = {"answered_at": at.isoformat(), "cost_usd": cost_usd, "prices": prices, kind: asdict(result)}
         await self._journal.answered(self._name(number), record)
-        self.sendings[number] = replace(self.sendings[number], answered_at=at, result=result, cost_usd=cost_usd)
+        self.sendings[number] = replace(self.sendings[number], answered_at=at, result=result, cost_usd=cost_usd, prices=prices)
 
     def _name(self, number: int) -> str:
         return f"{self._call}/{number}"
@@ -75,7 +86,8 @@ class CallLog:
         record = self._journal.answered_record(self._name(number))
         if record is None:
             return Sending(number, at)
-        return Sending(number, at, datetime.fromisoformat(record["answered_at"]), _result(record), record["cost_usd"])
+        answered_at = datetime.fromisoformat(record["answered_at"])
+        return Sending(number, at, answered_at, _result(record), record["cost_usd"], record["prices"])
 
     def _check(self, sent: Mapping[str, Any]) -> None:
         if sent["request_key"] != self._key:

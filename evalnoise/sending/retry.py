@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+FIRST_WAIT: Final = 0.5
+"""Seconds before a request is sent again for the first time, if the server does not say; doubled for each further one."""
 LONGEST_WAIT: Final = 30.0
-"""Seconds between two attempts at most, if the server does not say."""
+"""Seconds between two sendings at most, if the server does not say."""
 LONGEST_TOLD: Final = 300.0
 """A server that asks for more seconds than this is not waited for."""
 

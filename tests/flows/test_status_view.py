@@ -17,6 +17,9 @@ from schemas.tables import CALLS
 from tests.support.small_store import SENT, build, protocol, row
 
 
+SENT_RECORD = {"request_key": "k", "size": 300, "max_output": 20}
+
+
 def status(root: Path, columns: int = 80) -> list[str]:
     result = CliRunner().invoke(app, ["status", "--store", str(root)], env={"COLUMNS": str(columns)})
     assert result.exit_code == 0, result.output
@@ -29,10 +32,10 @@ def journal(study: StudyStore, shard: str, costs: dict[str, float | None], unans
     async def write() -> None:
         made = study.journal(shard)
         for call, cost in costs.items():
-            await made.sent(call, {"request_key": "k"})
-            await made.answered(call, {"request_key": "k", "response": {"cost_usd": cost}})
+            await made.sent(call, SENT_RECORD)
+            await made.answered(call, {"cost_usd": cost, "response": {}})
         for number in range(unanswered):
-            await made.sent(f"sent-{number}", {"request_key": "k"})
+            await made.sent(f"sent-{number}", SENT_RECORD)
 
     asyncio.run(write())
     return study.journal(shard).path

@@ -54,8 +54,8 @@ def answering(provider: Provider, *, concurrency: int = 8, first_wait: float = 0
 
     with tempfile.TemporaryDirectory() as folder:
         journal, numbers = Journal(Path(folder) / "calls.jsonl"), itertools.count()
-        endpoint = Endpoint(provider.address, concurrency=concurrency)
-        sender = Sender(provider, endpoint, in_flight=in_flight, check_stopped=lambda: None, first_wait=first_wait)
+        endpoint = Endpoint(provider.address, concurrency=concurrency, first_wait=first_wait)
+        sender = Sender(provider, endpoint, in_flight=in_flight, check_stopped=lambda: None)
 
         async def answer(request, context):
             return await sender.answer(request, context, CallLog(journal, f"call {next(numbers)}", request))

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from evalnoise.providers.http import cost
 from evalnoise.providers.retry_after import retry_after
 from evalnoise.sending.retry import backoff
 
@@ -45,10 +44,3 @@ def test_what_the_server_says_is_waited_for_whole():
     assert backoff(1, 60.0, first=0.5, draw=0.0) == 60.0
     assert backoff(1, 60.0, first=0.5, draw=0.5) == 63.0
     assert backoff(1, 301.0, first=0.5, draw=0.0) is None
-
-
-def test_cost():
-    assert cost(1_000_000, 500_000, (3.0, 15.0)) == 10.5
-    assert cost(0, 0, (3.0, 15.0)) == 0.0
-    assert cost(None, 1, (3.0, 15.0)) is None
-    assert cost(1, 1, (None, 15.0)) is None
