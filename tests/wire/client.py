@@ -28,7 +28,8 @@ CONTEXT = CallContext(TASK, "s", "live", 0, 0)
 
 
 def spec_for(dialect: Dialect, url: str, **options):
-    return SPECS[dialect.name](name=dialect.name, base_url=url + dialect.prefix, api_key_env="TEST_KEY", **options)
+    plain = {"name": dialect.name, "base_url": url + dialect.prefix, "api_key_env": "TEST_KEY"}
+    return SPECS[dialect.name](**(plain | dialect.options | options))
 
 
 def call(dialect: Dialect, server: WireServer, *, prompt="hi", calls=1, max_tokens=50, **options) -> list[Response]:

@@ -1,4 +1,4 @@
-"""What the tests of the SDK providers share: both dialects, a planted key, short waits."""
+"""What the tests of the SDK providers share: every dialect, a planted key, short waits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from wire.client import KEY
 from wire.dialects import DIALECTS
 
 
-@pytest.fixture(params=DIALECTS, ids=lambda d: d.name)
+@pytest.fixture(params=DIALECTS, ids=lambda d: d.api)
 def dialect(request):
     return request.param
 
