@@ -90,11 +90,12 @@ def _folder(folder: RecordingFolder, spec: RecordingSpec) -> Recording:
 
 def _file(path: Path, spec: RecordingSpec, wanted: Collection[str] | None) -> Recording:
     contents = read_generations(path, wanted=wanted)
-    if spec.sha256 is not None and spec.sha256.lower() != contents.sha256:
+    (source,) = contents.sources
+    if spec.sha256 is not None and spec.sha256.lower() != source["sha256"]:
         raise RecordingDigestError(
             str(path),
             expected=f"SHA-256 {spec.sha256.lower()}, which the study names",
-            found=contents.sha256,
+            found=source["sha256"],
             remedy="Use the file that was meant, or correct `sha256` if another one is meant now.",
         )
     return Recording(
@@ -102,8 +103,8 @@ def _file(path: Path, spec: RecordingSpec, wanted: Collection[str] | None) -> Re
         str(path),
         keyed=False,
         order=spec.order,
-        sha256=contents.sha256,
-        size=contents.size,
+        sha256=source["sha256"],
+        size=source["size"],
         pairing=_pairing(spec),
     )
 
