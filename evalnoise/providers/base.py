@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Protocol
 
 from evalnoise.canonical import canonical_json, escape_surrogates
@@ -36,7 +37,7 @@ class CallContext:
     """What execution said of the judged candidate; the oracle judge answers from it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """One normalised request. Every field that can change the answer is in it; addresses and time limits are not."""
 
@@ -52,13 +53,23 @@ class Request:
 
         Of the body, all but `schemas.requests.UNKEYED`.
         """
+        return self._canonical
+
+    def key(self) -> str:
+        """SHA-256 of `canonical`, in hex."""
+        return self._key
+
+    # Made once: a call needs them for its journal, and again for each of its rows.
+
+    @cached_property
+    def _canonical(self) -> bytes:
         return canonical_json(
             {"body": keyed(self.body), "model": self.model, "normaliser": REQUEST_NORMALISER, "provider": self.provider}
         )
 
-    def key(self) -> str:
-        """SHA-256 of `canonical`, in hex."""
-        return hashlib.sha256(self.canonical()).hexdigest()
+    @cached_property
+    def _key(self) -> str:
+        return hashlib.sha256(self._canonical).hexdigest()
 
 
 class Kind(StrEnum):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from evalnoise.providers.base import Failure, Kind, Request
 from evalnoise.sending.prices import max_output
@@ -42,9 +41,8 @@ class CallLog:
         """
         self._journal = journal
         self._call = call
-        canonical = request.canonical()
-        self._key = hashlib.sha256(canonical).hexdigest()
-        self.size = len(canonical)
+        self._key = request.key()
+        self.size = len(request.canonical())
         """Bytes of the request: no tokenizer makes more tokens of it."""
         self.max_output = max_output(request.body)
         """Output tokens that it allows; None: it names no limit."""
@@ -74,7 +72,7 @@ class CallLog:
     ) -> None:
         """Note what came back; returns when it is on disk, and only then does it count. Raises StoreError."""
         kind = "response" if isinstance(result, Response) else "failure"
-        record = {"answered_at": at.isoformat(), "cost_usd": cost_usd, "prices": prices, kind: asdict(result)}
+        record = {"answered_at": at.isoformat(), "cost_usd": cost_usd, "prices": prices, kind: _fields(result)}
         await self._journal.answered(self._name(number), record)
         self.sendings[number] = replace(self.sendings[number], answered_at=at, result=result, cost_usd=cost_usd, prices=prices)
 
@@ -97,6 +95,19 @@ class CallLog:
                 found=f"an answer to {sent['request_key'][:12]}",
                 remedy="The journal belongs to another plan; move it aside if you can do without its answers.",
             )
+
+
+def _defaults(kind: type[Response] | type[Failure]) -> tuple[tuple[str, Any], ...]:
+    """The names of a record's fields, and what each holds unless it is said."""
+    return tuple((f.name, {} if f.default_factory is not MISSING else f.default) for f in fields(kind))
+
+
+_FIELDS: Final = {Response: _defaults(Response), Failure: _defaults(Failure)}
+
+
+def _fields(result: Response | Failure) -> dict[str, Any]:
+    """What is not as it would be anyway. The values are not copied: nothing changes them."""
+    return {name: value for name, default in _FIELDS[type(result)] if (value := getattr(result, name)) != default}
 
 
 def _result(record: Mapping[str, Any]) -> Response | Failure:

@@ -236,15 +236,20 @@ class _End:
 
 
 def _settle(batch: list[_Line], error: StoreError | None) -> None:
+    # Each loop is woken once, for waking it costs more than all else here.
+    waiting: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
     for line in batch:
+        waiting.setdefault(line.loop, []).append(line.done)
+    for loop, futures in waiting.items():
         with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
-            line.loop.call_soon_threadsafe(_resolve, line.done, error)
+            loop.call_soon_threadsafe(_resolve, futures, error)
 
 
-def _resolve(done: asyncio.Future[None], error: StoreError | None) -> None:
-    if done.done():  # cancelled by its waiter
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)
+def _resolve(futures: list[asyncio.Future[None]], error: StoreError | None) -> None:
+    for done in futures:
+        if done.done():  # cancelled by its waiter
+            continue
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)

@@ -17,6 +17,7 @@ from schemas.errors import StoreError
 
 _MARK = b',"sum":"'
 _DIGITS = 16
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def encode_line(record: Mapping[str, Any]) -> bytes:
     Lone surrogates pass (as three bytes each, which strict UTF-8 readers refuse), because a provider's text must come back exactly.
     """
     try:
-        text = json.dumps(dict(record), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _ENCODER.encode(record)
     except TypeError as error:
         raise ValueError(str(error)) from None
     body = text.encode("utf-8", "surrogatepass")[:-1]
