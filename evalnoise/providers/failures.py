@@ -80,6 +80,12 @@ def of_error(error: Any, *, raw: str, headers: Mapping[str, str], env: str) -> R
 
 def _status_of(error: Any) -> int:
     said = as_json(error).lower()
+    status = _named_status(error)
+    # An error of no known kind, or of the server's own, is an overload if its words say so; else it can pass all the same.
+    return 529 if status >= 500 and any(word in said for word in _OVERLOAD_WORDS) else status
+
+
+def _named_status(error: Any) -> int:
     named = [error.get(name) for name in ("code", "status", "type")] if isinstance(error, dict) else [error]
     for name in named:
         if isinstance(name, int) and not isinstance(name, bool) and 300 <= name < 600:
@@ -89,5 +95,4 @@ def _status_of(error: Any) -> int:
             return known
         if isinstance(name, str) and name.isdigit() and 300 <= int(name[:4]) < 600:
             return int(name[:4])
-    # An error of no known kind can be an overload by its words; else it is one of the server's, which can pass.
-    return 529 if any(word in said for word in _OVERLOAD_WORDS) else 500
+    return 500

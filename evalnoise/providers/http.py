@@ -26,6 +26,9 @@ _ERROR_TEXT: Final = 300
 _RAW_OF_FAILURE: Final = 65_536
 _LARGEST: Final = 64 << 20
 """Bytes of an answer at most: no model writes so much, and an endless body must not fill the memory."""
+_LIBRARY: Final = frozenset({"HTTPError", "InvalidURL"})
+"""Errors of the HTTP library, which the SDKs raise as they are or as the cause of one of their own."""
+_NO_CONNECTION: Final = frozenset({"ConnectError", "ProxyError", "UnsupportedProtocol", "InvalidURL"})
 _KEEP_SECONDS: Final = 30.0
 """For which an idle connection is kept."""
 
@@ -129,11 +132,11 @@ class HttpProvider(LiveProvider, ABC):
 
     def _lost(self, error: Exception) -> Failure:
         """What an error of the SDK, or of the HTTP library below it, means. Their kinds are told by name, to import neither."""
-        cause = error.__cause__ or error
-        names = {kind.__name__ for kind in type(cause).__mro__}
+        cause = error if _names(error) & _LIBRARY or error.__cause__ is None else error.__cause__
+        names = _names(cause)
         if "ConnectTimeout" in names:
             return Failure(Kind.UNREACHED, f"no connection within {self._spec.connect_timeout:g} s", remedy=_UNREACHED)
-        if names & {"ConnectError", "ProxyError", "UnsupportedProtocol", "InvalidURL"}:
+        if names & _NO_CONNECTION:
             return Failure(Kind.UNREACHED, f"connection failed: {cause}", remedy=_UNREACHED)
         if "TimeoutException" in names or isinstance(error, self._errors.timeout):
             return Failure(Kind.TRANSIENT, f"no whole answer within {self._spec.timeout:g} s")
@@ -200,6 +203,10 @@ def _of_body(body: dict[str, Any], raw: str, reader: Reader, headers: Mapping[st
 
 def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
+
+
+def _names(error: BaseException) -> set[str]:
+    return {kind.__name__ for kind in type(error).__mro__}
 
 
 def _told(error: BaseException) -> str:

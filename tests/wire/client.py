@@ -8,7 +8,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from evalnoise.providers.base import CallContext, Provider
+from evalnoise.providers.base import CallContext, Failure, Provider
 from evalnoise.providers.make import make_provider
 from evalnoise.sending.endpoint import Endpoint
 from evalnoise.sending.log import CallLog
@@ -42,6 +42,24 @@ def call(dialect: Dialect, server: WireServer, *, prompt="hi", calls=1, max_toke
                 return [await answer(provider.request(prompt, CONTEXT), CONTEXT) for _ in range(calls)]
         finally:
             await provider.close()
+
+    return asyncio.run(work())
+
+
+async def send(dialect: Dialect, url: str, *, prompt="hi", max_tokens=50, **options) -> Response | Failure:
+    """What one sending comes to: nothing is tried again."""
+    provider = make_provider(spec_for(dialect, url, **options), model="asked-1", max_tokens=max_tokens, retry="none")
+    try:
+        return await provider.send(provider.request(prompt, CONTEXT), CONTEXT)
+    finally:
+        await provider.close()
+
+
+def sendings(dialect: Dialect, server: WireServer, *, times=1, **options) -> list[Response | Failure]:
+    """What so many sendings come to, each by a client of its own."""
+
+    async def work():
+        return [await send(dialect, server.url, **options) for _ in range(times)]
 
     return asyncio.run(work())
 
