@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows import cli_doctor, cli_init, cli_query, cli_server
+from flows import cli_doctor, cli_init, cli_query, cli_recording, cli_rerun, cli_server
 from flows.cli_errors import ShowWarnings, guarded
-from flows.cli_options import DEFAULT_STORE, StoreOption
+from flows.cli_options import DEFAULT_STORE, Limit, Overrides, Replicates, StoreOption, StudyFile
 
 app = typer.Typer(
     name="evalnoise",
@@ -19,13 +18,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-StudyFile = Annotated[Path, typer.Argument(help="The study file (YAML).", metavar="STUDY")]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N tasks, in the benchmark's order.", metavar="N")]
-Replicates = Annotated[int | None, typer.Option("--replicates", min=1, help="Replicates instead of the study's.", metavar="R")]
-Overrides = Annotated[
-    list[str] | None, typer.Option("--set", help="Change a value of the study: path=value. Repeatable.", metavar="PATH=VALUE")
-]
 
 
 def _version(value: bool) -> None:
@@ -82,23 +74,9 @@ def freeze(
     typer.echo(f"{frozen.digest}  {path}")
 
 
-@app.command()
-@guarded
-def run(
-    study: StudyFile,
-    store: StoreOption = DEFAULT_STORE,
-    limit: Limit = None,
-    replicates: Replicates = None,
-    overrides: Overrides = None,
-) -> None:
-    """Run a study, or resume it: the same command continues where a stopped run ended."""
-    from evalnoise.studyfile.load import opened_study
-    from flows.runner import run_study
-
-    with opened_study(study, overrides or ()) as found:
-        run_study(found, store=store, limit=limit, replicates=replicates)
-
-
+app.command("run")(guarded(cli_rerun.run))
+app.command("extend")(guarded(cli_rerun.extend))
+app.command("retry")(guarded(cli_rerun.retry))
 app.command("init")(guarded(cli_init.init))
 app.command("doctor")(guarded(cli_doctor.doctor))
 app.command("status")(guarded(cli_query.status))
@@ -106,4 +84,6 @@ app.command("show")(guarded(cli_query.show))
 app.command("sql")(guarded(cli_query.sql))
 app.command("budget")(guarded(cli_query.budget))
 app.command("catalog")(guarded(cli_query.catalog))
+app.command("coupling")(guarded(cli_recording.coupling))
+app.add_typer(cli_recording.app, name="recording", help="Recordings: make, import, list, show, diff, verify.")
 app.add_typer(cli_server.app, name="server", help="The background Prefect server: start, stop, status.")

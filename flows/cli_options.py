@@ -9,6 +9,12 @@ import typer
 
 DEFAULT_STORE = Path("evalnoise-store")
 
+StudyFile = Annotated[Path, typer.Argument(help="The study file (YAML).", metavar="STUDY")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N tasks, in the benchmark's order.", metavar="N")]
+Replicates = Annotated[int | None, typer.Option("--replicates", min=1, help="Replicates instead of the study's.", metavar="R")]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", help="Change a value of the study: path=value. Repeatable.", metavar="PATH=VALUE")
+]
 StoreOption = Annotated[Path, typer.Option("--store", envvar="EVALNOISE_STORE", help="Folder that holds results.", metavar="DIR")]
 
 

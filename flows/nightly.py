@@ -16,6 +16,7 @@ from evalnoise.report.summary import refuse_blocked
 from evalnoise.studyfile.load import load_study
 from flows.study import SHARDS_IN_FLIGHT, StudyResult, execute
 from schemas.model import Slug
+from tasks.rerun import Rerun
 
 
 def _runner() -> TaskRunner[PrefectFuture[Any]]:
@@ -39,7 +40,8 @@ def scheduled_night() -> str:
 
 def _usable(result: StudyResult) -> StudyResult:
     """The result, unless a check blocks: then the run fails, so that nobody reads its numbers unwarned."""
-    refuse_blocked(result.summary)
+    if result.summary is not None:
+        refuse_blocked(result.summary)
     return result
 
 
@@ -71,6 +73,11 @@ def ad_hoc_study(
     overrides: list[str] | None = None,
     limit: int | None = None,
     replicates: int | None = None,
+    *,
+    only: list[str] | None = None,
+    retry_unmeasured: bool = False,
+    extend_from: str | None = None,
+    why: str | None = None,
 ) -> StudyResult:
     """Run or resume a study as it stands, as the command line does.
 
@@ -80,5 +87,11 @@ def ad_hoc_study(
         overrides: Changes to the study, each as path=value.
         limit: Only the first so many tasks.
         replicates: Replicates instead of the study's.
+        only: Only these conditions, and what they depend on.
+        retry_unmeasured: Only sealed cells without an outcome, and what depends on them.
+        extend_from: `newest`, or digits of a protocol's digest: its successor with `replicates`, which inherits its sealed shards.
+        why: Why there is a successor.
     """
-    return _usable(execute(load_study(Path(study), overrides or ()), store=store, limit=limit, replicates=replicates))
+    rerun = Rerun(tuple(only or ()), retry_unmeasured, extend_from, why)
+    loaded = load_study(Path(study), overrides or ())
+    return _usable(execute(loaded, store=store, limit=limit, replicates=replicates, rerun=rerun))

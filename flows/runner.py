@@ -5,27 +5,49 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
+from evalnoise.report.numbers import counted
 from evalnoise.report.summary import refuse_blocked
 from evalnoise.report.terminal import print_summary
-from evalnoise.store.store import Store
+from evalnoise.store.lock import study_lock
+from evalnoise.store.retries import open_retry
+from evalnoise.store.store import SHORT, Store
 from flows.progress_view import watching
 from flows.server import apply_client_environment, ensure_server
 from schemas.study import Study
-from tasks.freeze import check_keys, resolve
+from tasks.freeze import Plan, check_keys
+from tasks.rerun import Rerun, plan_for
+from tasks.retry import next_retry, unmeasured_reasons
+from tasks.spending import check_prices
 
 
-def run_study(study: Study, *, store: Path, limit: int | None, replicates: int | None) -> None:
+def run_study(study: Study, rerun: Rerun, *, store: Path, limit: int | None, replicates: int | None, rest: str = "") -> None:
     """Run or resume a study and print what it found.
+
+    Args:
+        study: The study.
+        rerun: What is done other than all that is missing.
+        store: Folder that holds results.
+        limit: Only the first so many tasks.
+        replicates: Replicates instead of the study's.
+        rest: The command that does what this run is not asked to do.
 
     Raises the typed errors of the run; BlockedError when it ended but its numbers must not be used.
     """
     # Everything that can be wrong with the study, its data, its engine and its keys is said before a server is started.
-    check_keys(resolve(study, limit=limit, replicates=replicates))
-    Store.open(store)
+    known = Store(store.absolute())
+    plan = plan_for(study, known, rerun, limit=limit, replicates=replicates)
+    check_keys(plan)
+    check_prices(plan)
+    opened = Store.open(store)
+    if rerun.retry_unmeasured and (nothing := _nothing_to_ask(plan, opened)):
+        typer.echo(nothing)
+        return
     server = ensure_server()
     apply_client_environment(server)
     # The command line says what went wrong in a sentence; Prefect's traceback goes to the run's page only.
@@ -37,11 +59,47 @@ def run_study(study: Study, *, store: Path, limit: int | None, replicates: int |
     with watching() as watcher:
         token = WATCHER.set(watcher)
         try:
-            result = noise_study(study, store=str(store), limit=limit, replicates=replicates)
+            result = noise_study(
+                study,
+                store=str(store),
+                limit=limit,
+                replicates=replicates,
+                only=list(rerun.only),
+                retry_unmeasured=rerun.retry_unmeasured,
+                extend_from=rerun.extend_from,
+                why=rerun.why,
+            )
         finally:
             WATCHER.reset(token)
+    if result.summary is None:
+        typer.echo(_left(result.shards, result.left, rest))
+        return
     print_summary(result.summary, store, command=_command())
     refuse_blocked(result.summary)
+
+
+def _left(shards: int, left: Sequence[str], rest: str) -> str:
+    """What a run of a part has left, and how that is done."""
+    counts = Counter(name.split("~")[2] for name in left)
+    conditions = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return (
+        f"Sealed: {shards - len(left)} of {counted(shards, 'shard')}. Left: {conditions}. No analysis before all are sealed: {rest}"
+    )
+
+
+def _nothing_to_ask(plan: Plan, store: Store) -> str:
+    """That a retry has nothing to ask again; empty if it has."""
+    study = store.study(plan.study.study, plan.digest)
+    with study_lock(study.path.parent, command="looks for cells to ask again"):
+        if open_retry(study.manifest) is not None or next_retry(plan, study) is not None:
+            return ""
+        reasons = unmeasured_reasons(study)
+    where = f"study {plan.study.study}, protocol {plan.digest[:SHORT]}"
+    if not reasons:
+        return f"Nothing to ask again: every sealed cell of {where} has an outcome."
+    told = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
+    without = counted(sum(reasons.values()), "sealed cell")
+    return f"Nothing to ask again: {without} of {where} without an outcome, for reasons that asking again does not change ({told})."
 
 
 def _command() -> str:

@@ -17,6 +17,7 @@ from tasks.preflight import run_preflight
 from tasks.record import record_source
 from tasks.reverify import reverify_shard
 from tasks.shard import measure_shard
+from tasks.successor import take_over
 from tasks.workshop import workshop
 
 
@@ -25,6 +26,12 @@ def freeze_node(digest: str) -> None:
     """Write the protocol, before anything is called."""
     shop = workshop(digest)
     shop.store.freeze(shop.plan.protocol)
+
+
+@task(name="inherit", task_run_name="inherit from {predecessor:.12}", cache_policy=NO_CACHE, persist_result=False)
+def inherit_node(root: str, study: str, digest: str, predecessor: str) -> None:
+    """Take over what a successor's predecessor has sealed and journalled."""
+    take_over(root, study, digest, predecessor)
 
 
 @task(name="load tasks", task_run_name="load tasks", cache_policy=NO_CACHE, persist_result=False)

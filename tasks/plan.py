@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,6 +89,35 @@ def source_shards(study: Study, shard: Shard, n_tasks: int) -> list[Shard]:
     own = [(shard.start, shard.stop)] if condition.kind == "reverify" else _blocks(n_tasks, study.limits.shard_cells)
     origin = study.condition(condition.source.condition)
     return [_measured(shard.stack, origin, condition.source.replicate, start, stop) for start, stop in own]
+
+
+def shards_before(study: Study, shard: Shard, n_tasks: int) -> list[Shard]:
+    """The shards that must be sealed before a shard, of cells or of verdicts, can be made."""
+    if shard.purpose != "judge":
+        return source_shards(study, shard, n_tasks)
+    return [Shard(shard.stack, study.judged_condition().name, 0, shard.start, shard.stop)]
+
+
+def cells_from(study: Study, shard: Shard) -> Shard | None:
+    """The shard that holds the very cells that a shard replays, verifies again or judges; None for fresh cells and files."""
+    if shard.purpose == "judge":
+        return Shard(shard.stack, study.judged_condition().name, 0, shard.start, shard.stop)
+    source = study.condition(shard.condition).source
+    if source is None:
+        return None
+    return _measured(shard.stack, study.condition(source.condition), source.replicate, shard.start, shard.stop)
+
+
+def with_what_is_before(study: Study, shards: Iterable[Shard], n_tasks: int) -> set[Shard]:
+    """The shards, and all that must be sealed before them."""
+    found: set[Shard] = set()
+    waiting = list(shards)
+    while waiting:
+        shard = waiting.pop()
+        if shard not in found:
+            found.add(shard)
+            waiting += shards_before(study, shard, n_tasks)
+    return found
 
 
 def _measured(stack: str, condition: Condition, replicate: int, start: int, stop: int) -> Shard:

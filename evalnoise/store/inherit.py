@@ -21,7 +21,7 @@ _NOTE = "inherited"
 
 
 def inherited_note(store: StudyStore) -> dict[str, Any] | None:
-    """What the manifest says of a finished inheritance: predecessor, shards, retries. None: there was none."""
+    """What the manifest says of a finished inheritance: predecessor, shards, notes. None: there was none."""
     return next((line for line in store.manifest.others if line.get("kind") == _NOTE), None)
 
 
@@ -50,7 +50,7 @@ def inherit(store: StudyStore, before: StudyStore, shards: Sequence[str]) -> Non
             if not store.sealed(shard):
                 _seal(store, before, shard)
             taken.append(shard)
-    store.mark(_NOTE, predecessor=before.protocol, shards=taken, retries=_retry_lines(before))
+    store.mark(_NOTE, predecessor=before.protocol, shards=taken, notes=notes(before))
 
 
 def _seal(store: StudyStore, before: StudyStore, shard: str) -> None:
@@ -82,8 +82,8 @@ def _carry_journal(store: StudyStore, before: StudyStore, shard: str) -> None:
         write_file(target, data)
 
 
-def _retry_lines(before: StudyStore) -> list[dict[str, Any]]:
-    """The predecessor's retries, and those that it inherited in turn: cells that were asked again stay so."""
-    own = [line for line in before.manifest.others if line.get("kind") in {"retry", "retried"}]
-    note = inherited_note(before)
-    return [*(note["retries"] if note else []), *own]
+def notes(store: StudyStore) -> list[dict[str, Any]]:
+    """Lines of the manifest that a reader of the numbers must know, those of predecessors first: retries, conditions that ran apart."""
+    note = inherited_note(store)
+    own = [line for line in store.manifest.others if line.get("kind") in {"retry", "only"}]
+    return [*(note["notes"] if note else []), *own]
