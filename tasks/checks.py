@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas.checks import check_queries
+from schemas.responses import MaxShare
 from tasks.workshop import Workshop
 
 Row = dict[str, Any]
@@ -18,12 +19,23 @@ def check_rows(shop: Workshop, connection: Any) -> Iterator[Row]:
     for name, query in check_queries().items():
         found = connection.execute(query, {"study": protocol["study"], "protocol": protocol["protocol"]}).fetchall()
         for row in found:
-            yield {**protocol, "check": name, **dict(zip(_COLUMNS, row, strict=True))}
+            yield {**protocol, "check": name, **_allowed(shop, name, dict(zip(_COLUMNS, row, strict=True)))}
     for check, sentence, severity in _plan_findings(shop):
         yield {
             **protocol, "check": check, "stack": "", "condition": "", "severity": severity, "blocks": False, "sentence": sentence,
             "value": None,
         }  # fmt: skip
+
+
+def _allowed(shop: Workshop, check: str, row: Row) -> Row:
+    """The finding, as a warning where it is about a share of answers for which the study raises the limit: that is a decision."""
+    if not row["blocks"] or check not in MaxShare.model_fields:
+        return row
+    limit: float = getattr(shop.plan.study.limits.max_share, check)
+    if limit <= MaxShare.model_fields[check].default:
+        return row
+    said = f"{row['sentence']} The study allows that: limits.max_share.{check} is {limit:g}."
+    return row | {"severity": "warning", "blocks": False, "sentence": said}
 
 
 def _plan_findings(shop: Workshop) -> Iterator[tuple[str, str, str]]:

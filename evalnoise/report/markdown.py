@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 
 from evalnoise.report.numbers import ABOVE, STAR, above, for_new_tasks, interval, marked_w, missing_reasons, number, runs
-from evalnoise.report.summary import Summary, left_out_sentences, main_sentences, true_w, verification_sentences
+from evalnoise.report.summary import Summary, answer_sentences, left_out_sentences, main_sentences, true_w, verification_sentences
 
 _HEADER = (
     "stack", "condition", "tasks", "replicates", "unmeasured", "score", "run SD", "w", "population", "benchmark", "variable",
@@ -20,7 +20,8 @@ def as_markdown(summary: Summary) -> str:
     missing = missing_reasons(summary.noise_floor, lambda row: f"{row['stack']} {row['condition']}")
     starred = [STAR] if any(for_new_tasks(row).endswith("*") for row in summary.noise_floor) else []
     impossible = [ABOVE] if any(above(row["w"]) for row in summary.noise_floor) else []
-    notes = [*left_out_sentences(summary), *starred, *impossible, *missing]
+    answers = answer_sentences(summary, lambda row: f"{row['stack']} {row['condition']}")
+    notes = [*left_out_sentences(summary), *answers, *starred, *impossible, *missing]
     parts += [_bullets(notes)] if notes else []
     verified = verification_sentences(summary, lambda row: f"{row['stack']} {row['condition']}")
     parts += ["## Verification", _bullets(verified)] if verified else []

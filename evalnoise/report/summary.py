@@ -37,6 +37,8 @@ class Summary:
     """Rows of `verifier_noise` for their candidates that both passed and failed."""
     left_out: Sequence[Row] = ()
     """`stack`, `lost` and `tasks` of each stack whose preflight left tasks out."""
+    answers: Sequence[Row] = ()
+    """Rows of `answer_counts`, judge conditions too."""
 
 
 _QUERIES = {
@@ -46,6 +48,7 @@ _QUERIES = {
     "judges": "select * from estimates where study = $study and protocol = $protocol and estimate like 'verdict_%' order by all",
     "budgets": "select * from budgets where study = $study and protocol = $protocol order by all",
     "checks": "select * from checks where study = $study and protocol = $protocol order by blocks desc, severity, sentence",
+    "answers": "select * from answer_counts where study = $study and protocol = $protocol order by stack, condition",
     "left_out": (
         "select stack, count(*) filter (outcome <> 'pass') as lost, count(*) as tasks from preflight"
         " where study = $study and protocol = $protocol group by stack having lost > 0 order by stack"
@@ -130,6 +133,27 @@ def left_out_sentences(summary: Summary) -> list[str]:
         f" {'is' if lost == 1 else 'are'} not measured: preflight, see the checks."
         for (lost, tasks), names in counts.items()
     ]
+
+
+_CLASSES = {
+    "n_truncated": "truncated", "n_refused": "refused", "n_filtered": "filtered", "n_empty": "empty", "n_malformed": "malformed",
+    "n_infrastructure": "not taken",
+}  # fmt: skip
+
+
+def answer_sentences(summary: Summary, name: Callable[[Row], str]) -> list[str]:
+    """How many answers were not complete, and what the score would be with the cells that have no outcome; by condition."""
+    told = []
+    for row in summary.answers:
+        counts = [f"{row[column]} {word}" for column, word in _CLASSES.items() if row[column]]
+        if counts:
+            told.append(f"{name(row)}: {', '.join(counts)} of {counted(row['n_answers'], 'answer')}.")
+    for row in summary.noise_floor:
+        if row["n_missing"]:
+            bounds = f"{row['score_missing_fail']:.4f} had they all failed, {row['score_missing_pass']:.4f} had they all passed"
+            cells = counted(row["n_missing"] + row["n_measured"], "cell")
+            told.append(f"{name(row)}: {row['n_missing']} of {cells} without an outcome; the score would be {bounds}.")
+    return told
 
 
 def verification_sentences(summary: Summary, name: Callable[[Row], str]) -> list[str]:

@@ -13,7 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from evalnoise.report.numbers import ABOVE, STAR, above, for_new_tasks, interval, marked_w, missing_reasons, number, runs
-from evalnoise.report.summary import Row, Summary, judge_rows, left_out_sentences, main_sentences, true_w, verification_sentences
+from evalnoise.report.summary import (
+    Row,
+    Summary,
+    answer_sentences,
+    judge_rows,
+    left_out_sentences,
+    main_sentences,
+    true_w,
+    verification_sentences,
+)
 
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 _NARROW = 100
@@ -31,6 +40,7 @@ def print_summary(summary: Summary, store: Path, *, command: str = "evalnoise") 
     console.print(f"\nNoise floor of study {summary.study}, protocol {summary.protocol[:12]}", style="bold")
     _print_table(console, _scores(summary))
     _list(console, "", ((sentence, "yellow") for sentence in left_out_sentences(summary)))
+    _list(console, "", ((sentence, "yellow") for sentence in answer_sentences(summary, lambda row: _name(summary, row))))
     console.print("\nHow sure w is, and runs per arm that resolve a difference of scores", style="bold")
     _print_table(console, _intervals(summary))
     if any(for_new_tasks(row).endswith("*") for row in summary.noise_floor):

@@ -30,6 +30,18 @@
 --   w_gaffke_hi: Upper end of the same.
 --   w_undefined: Why w, or its interval, is null; empty otherwise.
 --   note: When not to trust w; empty otherwise.
+--   n_passed: Cells that passed.
+--   n_measured: Cells with an outcome.
+--   n_missing: Cells without one, those of tasks that preflight left out aside.
+--   score_missing_fail: The score if every missing cell had failed, passes of all cells: the least that it can be.
+--   score_missing_pass: The score if every missing cell had passed: the most that it can be.
+--   n_answers: Answers, second attempts too; replays have recorded ones.
+--   n_truncated: Of them, those that ended at the token limit, or thinking that does not end.
+--   n_refused: The model declined.
+--   n_filtered: A filter of the provider took them away.
+--   n_empty: Nothing, or white space.
+--   n_malformed: No answer, but something else.
+--   n_infrastructure: The server would not take the request.
 CREATE VIEW noise_floor AS
 SELECT n.*
 FROM noise_floor_all AS n

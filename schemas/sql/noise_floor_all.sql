@@ -30,6 +30,18 @@
 --   w_gaffke_hi: Upper end of the same.
 --   w_undefined: Why w, or its interval, is null; empty otherwise.
 --   note: When not to trust w; empty otherwise.
+--   n_passed: Cells that passed.
+--   n_measured: Cells with an outcome.
+--   n_missing: Cells without one, those of tasks that preflight left out aside.
+--   score_missing_fail: The score if every missing cell had failed, passes of all cells: the least that it can be.
+--   score_missing_pass: The score if every missing cell had passed: the most that it can be.
+--   n_answers: Answers, second attempts too; replays have recorded ones.
+--   n_truncated: Of them, those that ended at the token limit, or thinking that does not end.
+--   n_refused: The model declined.
+--   n_filtered: A filter of the provider took them away.
+--   n_empty: Nothing, or white space.
+--   n_malformed: No answer, but something else.
+--   n_infrastructure: The server would not take the request.
 CREATE VIEW noise_floor_all AS
 WITH numbers AS (
   -- `first` with an order picks one row whole, so that two methods of the same estimate can neither double a row nor mix ends.
@@ -85,6 +97,20 @@ near_limit AS (
   SELECT study, protocol, stack, condition, count(*) AS tasks
   FROM near_limit_tasks
   GROUP BY study, protocol, stack, condition
+),
+
+cells AS (
+  SELECT
+    study,
+    protocol,
+    stack,
+    condition,
+    count(*) AS n,
+    count(*) FILTER (WHERE outcome = 'pass') AS passed,
+    count(*) FILTER (WHERE outcome = 'unmeasured') AS missing
+  FROM outcomes
+  WHERE reason <> 'reference-unusable'
+  GROUP BY study, protocol, stack, condition
 )
 
 SELECT
@@ -115,9 +141,25 @@ SELECT
   n.w_gaffke_lo,
   n.w_gaffke_hi,
   n.w_undefined,
-  n.note
+  n.note,
+  coalesce(c.passed, 0) AS n_passed,
+  coalesce(c.n - c.missing, 0) AS n_measured,
+  coalesce(c.missing, 0) AS n_missing,
+  c.passed / c.n AS score_missing_fail,
+  (c.passed + c.missing) / c.n AS score_missing_pass,
+  coalesce(a.n_answers, 0) AS n_answers,
+  coalesce(a.n_truncated, 0) AS n_truncated,
+  coalesce(a.n_refused, 0) AS n_refused,
+  coalesce(a.n_filtered, 0) AS n_filtered,
+  coalesce(a.n_empty, 0) AS n_empty,
+  coalesce(a.n_malformed, 0) AS n_malformed,
+  coalesce(a.n_infrastructure, 0) AS n_infrastructure
 FROM numbers AS n
 LEFT JOIN first_budget AS b
   ON b.study = n.study AND b.protocol = n.protocol AND b.stack = n.stack AND b.condition = n.condition
 LEFT JOIN near_limit AS l
-  ON l.study = n.study AND l.protocol = n.protocol AND l.stack = n.stack AND l.condition = n.condition;
+  ON l.study = n.study AND l.protocol = n.protocol AND l.stack = n.stack AND l.condition = n.condition
+LEFT JOIN cells AS c
+  ON c.study = n.study AND c.protocol = n.protocol AND c.stack = n.stack AND c.condition = n.condition
+LEFT JOIN answer_counts AS a
+  ON a.study = n.study AND a.protocol = n.protocol AND a.stack = n.stack AND a.condition = n.condition;

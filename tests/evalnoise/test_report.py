@@ -22,7 +22,7 @@ def floor(condition: str, stack: str = "oracle", **changes):
         "stack": stack, "condition": condition, "n_tasks": 1640, "n_replicates": 10, "n_unmeasured": 12, "score": 0.5278,
         "score_run_sd": 0.0833, "w": 0.08333, "w_lo": 0.01, "w_hi": 0.16667, "w_bench_lo": 0.02965, "w_bench_hi": 0.17744,
         "w_gaffke_lo": 0.009, "w_gaffke_hi": 0.18, "variable_tasks": 23, "delta": 0.02, "runs": 273, "runs_lo": 1,
-        "runs_hi": 546, "w_undefined": "", "near_limit": 0,
+        "runs_hi": 546, "w_undefined": "", "near_limit": 0, "n_missing": 0, "n_measured": 16_400,
     }  # fmt: skip
     return plain | changes
 
@@ -224,3 +224,22 @@ def test_a_w_that_cannot_be_true_is_marked(shown):
 
 def test_counted():
     assert [counted(1, "task"), counted(2, "task"), counted(0, "reply", "replies")] == ["1 task", "2 tasks", "0 replies"]
+
+
+def test_answers_that_are_not_complete_and_missing_cells_are_told_by_condition(shown):
+    """Hard inputs 2, 3 and 11."""
+    none = dict.fromkeys(("n_truncated", "n_refused", "n_filtered", "n_empty", "n_malformed", "n_infrastructure"), 0)
+    bounds = {"n_missing": 10, "n_measured": 90, "score_missing_fail": 0.8, "score_missing_pass": 0.9}
+    answers = [
+        {"stack": "oracle", "condition": "live", "n_answers": 100, **none},
+        {"stack": "oracle", "condition": "j", "n_answers": 50, **none, "n_truncated": 39, "n_infrastructure": 1},
+    ]
+    found = dataclasses.replace(summary(floor("live", **bounds)), answers=answers)
+    told = [
+        "j: 39 truncated, 1 not taken of 50 answers.",
+        "live: 10 of 100 cells without an outcome; the score would be 0.8000 had they all failed, 0.9000 had they all passed.",
+    ]
+    lines = shown(found, 200)
+    assert [line.strip() for line in lines if line.strip() in told] == told
+    page = as_markdown(found).replace("\\", "")
+    assert all(f"oracle {sentence}" in page for sentence in told)

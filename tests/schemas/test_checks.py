@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
 
 import duckdb
 import pytest
 
 from schemas.checks import check_queries
-from schemas.tables import CALLS, GENERATIONS, OUTCOMES, PREFLIGHT, VERDICTS
-from schemas.views import load_views, reader_columns, sql_type
-
-TABLES = {table.name: table for table in (CALLS, GENERATIONS, OUTCOMES, PREFLIGHT, VERDICTS)}
-BASE: dict[str, Any] = {"study": "s", "protocol": "p", "benchmark": "b", "stack": "a", "condition": "live", "replicate": 0}
+from tests.support.check_tables import empty_tables, found, put, sentence
 
 
 @pytest.fixture
 def tables() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
-    for table in TABLES.values():
-        columns = ", ".join(f'"{column.name}" {sql_type(column)}' for column in reader_columns(table))
-        connection.execute(f"create table {table.name} ({columns})")
-    (counts,) = [view.sql for view in load_views() if view.name == "task_counts"]
-    connection.execute(counts)
-    return connection
-
-
-def put(connection: duckdb.DuckDBPyConnection, table: str, **values: Any) -> None:
-    names = [column.name for column in reader_columns(TABLES[table])]
-    row = {name: value for name, value in (BASE | values).items() if name in names}
-    marks = ", ".join("?" for _ in row)
-    connection.execute(f"insert into {table} ({', '.join(row)}) values ({marks})", list(row.values()))
-
-
-def found(connection: duckdb.DuckDBPyConnection, check: str) -> list[tuple[Any, ...]]:
-    """(stack, condition, severity, blocks, value) of each finding; the sentence must name the condition or the stack."""
-    rows = connection.execute(check_queries()[check], {"study": "s", "protocol": "p"}).fetchall()
-    assert all(row[4].endswith(".") and row[0] in row[4] for row in rows)
-    return [(row[0], row[1], row[2], row[3], row[5]) for row in rows]
-
-
-def sentence(connection: duckdb.DuckDBPyConnection, check: str) -> str:
-    (row,) = connection.execute(check_queries()[check], {"study": "s", "protocol": "p"}).fetchall()
-    return str(row[4])
+    return empty_tables()
 
 
 def cells(connection: duckdb.DuckDBPyConnection, **reasons: int) -> None:
@@ -56,7 +28,8 @@ def cells(connection: duckdb.DuckDBPyConnection, **reasons: int) -> None:
 
 
 def test_there_is_a_test_for_each_check() -> None:
-    tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
+    files = Path(__file__).parent.glob("test_checks*.py")
+    tested = [name for file in files for name in re.findall(r"^def test_(\w+)", file.read_text("utf-8"), re.MULTILINE)]
     assert {name for name in check_queries() if not any(one.startswith(name) for one in tested)} == set()
 
 
@@ -98,44 +71,6 @@ def test_preflight_lost(tables, lost: int, tasks: int, blocks: bool) -> None:
     assert found(tables, "preflight_lost") == ([("a", "", "error", True, float(lost))] if blocks else [])
     if blocks:
         assert f"{lost} of {tasks} tasks" in sentence(tables, "preflight_lost")
-
-
-@pytest.mark.parametrize(("cut", "blocks"), [(0, None), (2, False), (3, True)])
-def test_truncated(tables, cut: int, blocks: bool | None) -> None:
-    for number in range(10):
-        put(tables, "calls", response_id=f"{number}", response_class="truncated" if number < cut else "complete")
-    expected = [] if blocks is None else [("a", "live", "error" if blocks else "warning", blocks, float(cut))]
-    assert found(tables, "truncated") == expected
-
-
-def test_no_candidate(tables) -> None:
-    put(tables, "generations", response_class="complete", candidate_sha256="x")
-    put(tables, "generations", response_class="infrastructure", candidate_sha256=None)
-    assert found(tables, "no_candidate") == []
-    for kind in ("refusal", "refusal", "empty", "complete"):
-        put(tables, "generations", response_class=kind, candidate_sha256=None)
-    assert sorted(row[4] for row in found(tables, "no_candidate")) == [1.0, 1.0, 2.0]
-
-
-def test_repeated_ids(tables) -> None:
-    for number in range(3):
-        put(tables, "calls", provider="openai", response_id=f"id{number}")
-    put(tables, "calls", provider="openai", response_id="")
-    put(tables, "calls", provider="openai", response_id="")
-    put(tables, "calls", provider="anthropic", response_id="id0")
-    assert found(tables, "repeated_ids") == []
-    # A cache between two conditions.
-    put(tables, "calls", provider="openai", response_id="id1", condition="cold")
-    assert sorted(found(tables, "repeated_ids")) == [("a", "cold", "error", True, 1.0), ("a", "live", "error", True, 1.0)]
-
-
-def test_served_model(tables) -> None:
-    put(tables, "calls", served_model="m-1")
-    put(tables, "calls", served_model="")
-    put(tables, "calls", served_model="m-2", condition="cold")
-    assert found(tables, "served_model") == []
-    put(tables, "calls", served_model="m-2")
-    assert found(tables, "served_model") == [("a", "live", "error", True, 2.0)]
 
 
 @pytest.mark.parametrize(("digests", "varied"), [(("x", "x", "x"), True), (("x", "x", "y"), False), (("x", "x", None), False)])

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.tables import BUDGETS, ESTIMATES, EXECUTIONS
+from schemas.tables import BUDGETS, ESTIMATES, EXECUTIONS, GENERATIONS, OUTCOMES, VERDICTS
 from schemas.views import load_views, reader_columns, sql_type
 
-VIEWS = ("near_limit_tasks", "verifier_noise", "verifier_noise_summary", "noise_floor_all")
+VIEWS = ("answer_counts", "near_limit_tasks", "verifier_noise", "verifier_noise_summary", "noise_floor_all")
 BASE: dict[str, Any] = {
     "study": "s", "protocol": "p", "benchmark": "b", "stack": "a", "condition": "again", "replicate": 0, "task_id": "t/0",
     "position": 0, "attempt": 0, "candidate_sha256": "c0", "checker": "differential", "outcome": "pass", "reason": "pass",
@@ -23,13 +23,13 @@ BASE: dict[str, Any] = {
     "container": "k0", "rechecks": "[]",
 }  # fmt: skip
 BY_TIME = {"cpu-limit", "wall-limit", "idle"}
-OUTCOMES = {"pass": "pass", "infrastructure": "unmeasured"}
+BY_REASON = {"pass": "pass", "infrastructure": "unmeasured"}
 Row = dict[str, Any]
 
 
 def row(**values: Any) -> Row:
     made = BASE | values
-    made["outcome"] = OUTCOMES.get(made["reason"], "fail")
+    made["outcome"] = BY_REASON.get(made["reason"], "fail")
     if "ends" in made:
         made["rechecks"] = earlier(*made.pop("ends"))
     return made
@@ -46,7 +46,7 @@ def earlier(*reasons: str) -> str:
 
 def connection(rows: Iterable[Row]) -> duckdb.DuckDBPyConnection:
     made = duckdb.connect()
-    for table in (EXECUTIONS, ESTIMATES, BUDGETS):
+    for table in (EXECUTIONS, ESTIMATES, BUDGETS, OUTCOMES, GENERATIONS, VERDICTS):
         columns = ", ".join(f'"{column.name}" {sql_type(column)}' for column in reader_columns(table))
         made.execute(f"create table {table.name} ({columns})")
     names = list(BASE)
@@ -218,3 +218,48 @@ def test_other_protocols_stacks_and_checkers_are_other_verifications() -> None:
     others = [{"protocol": "q"}, {"study": "z"}, {"stack": "b"}, {"checker": "evalplus"}, {"candidate_sha256": "c1"}]
     made = connection([row(), *(row(reason="mismatch", **other) for other in others)])
     assert ask(made, "from verifier_noise") == []
+
+
+SCORE: Row = {
+    "study": "s", "protocol": "p", "benchmark": "b", "stack": "a", "condition": "again", "estimate": "score", "value": 8 / 9,
+    "n_tasks": 100, "n_replicates": 1, "method": "exact",
+}  # fmt: skip
+
+
+def put(made: duckdb.DuckDBPyConnection, table: str, **values: Any) -> None:
+    made.execute(f"insert into {table} ({', '.join(values)}) values ({', '.join('?' for _ in values)})", list(values.values()))
+
+
+def test_missing_cells_give_both_shares_and_the_bounds_of_the_score():
+    """Hard input 2: 100 cells, 10 without an outcome, 80 right. What preflight left out is in neither. Hard input 3: the bounds."""
+    made = connection([])
+    put(made, "estimates", **SCORE)
+    cell = {name: SCORE[name] for name in ("study", "protocol", "benchmark", "stack", "condition")}
+    for outcome, reason, count in (
+        ("pass", "pass", 80), ("fail", "mismatch", 10), ("unmeasured", "provider", 10), ("unmeasured", "reference-unusable", 7),
+    ):  # fmt: skip
+        for _ in range(count):
+            put(made, "outcomes", **cell, outcome=outcome, reason=reason)
+    (found,) = ask(made, "from noise_floor_all")
+    assert (found["n_passed"], found["n_measured"], found["n_missing"]) == (80, 90, 10)
+    assert (found["score_missing_fail"], found["score_missing_pass"]) == (80 / 100, 90 / 100)
+
+
+def test_answers_are_counted_by_class_beside_the_score_and_for_judges():
+    """Hard input 11: truncated answers are a visible count."""
+    made = connection([])
+    put(made, "estimates", **SCORE)
+    cell = {name: SCORE[name] for name in ("study", "protocol", "benchmark", "stack", "condition")}
+    counts = {"complete": 7, "truncated": 6, "refusal": 5, "filtered": 4, "empty": 3, "malformed": 2, "infrastructure": 1}
+    for name, count in counts.items():
+        for _ in range(count):
+            put(made, "generations", **cell, response_class=name)
+    put(made, "verdicts", **cell | {"condition": "judge"}, response_class="truncated")
+    (floor,) = ask(made, "from noise_floor_all")
+    numbers = {name: value for name, value in floor.items() if name.startswith("n_") and name in ask(made, "from answer_counts")[0]}
+    assert numbers == {
+        "n_answers": 28, "n_truncated": 6, "n_refused": 5, "n_filtered": 4, "n_empty": 3, "n_malformed": 2, "n_infrastructure": 1,
+    }  # fmt: skip
+    assert ask(made, "select n_answers, n_truncated from answer_counts where condition = 'judge'") == [
+        {"n_answers": 1, "n_truncated": 1}
+    ]

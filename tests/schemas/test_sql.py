@@ -25,6 +25,9 @@ SPEC = [
     "study", "protocol", "benchmark", "stack", "condition", "n_tasks", "n_replicates", "n_unmeasured", "score", "score_run_sd", "w",
     "w_lo", "w_hi", "w_bench_lo", "w_bench_hi", "variable_tasks", "variable_lo", "variable_hi", "runs", "runs_lo", "runs_hi",
 ]  # fmt: skip
+CLASSES = (
+    "n_answers", "n_truncated", "n_refused", "n_filtered", "n_empty", "n_malformed", "n_infrastructure",
+)  # fmt: skip
 PERCENTILE = "percentile task bootstrap"
 W_FROM_OUTCOMES = """
 select stack, condition, case when min(n) >= 2 then avg(k * (n - k) / (n * (n - 1))) end as w
@@ -65,6 +68,7 @@ class Study:
                     rows.append(
                         self.lineage
                         | {"task_id": f"t/{position}", "position": position, "reason": "", "attempts": 1, "candidate_sha256": None}
+                        | {"response_class": "complete"}
                         | {"outcome": "unmeasured" if missing else "pass" if passed else "fail"}
                         | {"score": None if missing else float(passed)}
                     )
@@ -159,7 +163,8 @@ def test_the_headers_name_exactly_the_columns(store):
         assert described == [name for name, _ in view.columns], view.name
         assert view.grain
     assert {view.name for view in load_views()} == {
-        "protocols", "partitions", "progress", "task_counts", "near_limit_tasks", "verifier_noise", "verifier_noise_summary",
+        "protocols", "partitions", "progress", "task_counts", "answer_counts", "near_limit_tasks", "verifier_noise",
+        "verifier_noise_summary",
         "noise_floor_all", "noise_floor",
     }  # fmt: skip
 
@@ -209,6 +214,10 @@ def test_noise_floor_has_what_was_promised_and_each_number_from_its_row(store):
         expected |= {"variable_tasks": varied, "variable_share": varied / 30, "variable_lo": 0.25, "variable_hi": 0.75}
         expected |= {"near_limit": 0}
         expected |= {"delta": 0.05, "runs": 3, "runs_lo": 2, "runs_hi": 12, "w_undefined": "", "note": "few"}
+        passed = int(table.sum())
+        expected |= {"n_passed": passed, "n_measured": 150, "n_missing": 0}
+        expected |= {"score_missing_fail": passed / 150, "score_missing_pass": passed / 150}
+        expected |= dict.fromkeys(CLASSES, 0)
         assert row == expected
         assert {name: type(row[name]) for name in ("n_unmeasured", "variable_tasks", "runs")} == {
             "n_unmeasured": int, "variable_tasks": int, "runs": int,

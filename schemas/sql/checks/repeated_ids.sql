@@ -14,8 +14,12 @@ SELECT
 FROM (
     -- Over all conditions of a study: a cache does not know which of them asks.
     SELECT stack, condition, response_id, count(*) OVER (PARTITION BY provider, response_id) AS shared
-    FROM calls
-    WHERE study = $study AND protocol = $protocol AND response_id <> ''
+    FROM (
+        -- A request that was sent again may get one answer twice: that is one call.
+        SELECT DISTINCT stack, condition, replicate, task_id, attempt, provider, response_id
+        FROM calls
+        WHERE study = $study AND protocol = $protocol AND response_id <> ''
+    )
 )
 WHERE shared > 1
 GROUP BY stack, condition;

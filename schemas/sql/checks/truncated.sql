@@ -1,19 +1,18 @@
 -- check: truncated
 -- grain: stack x condition
--- Answers that ended at the token limit.
+-- Answers that ended at the token limit; over a fifth block. A run stops there, so that only replays of files get this far.
 -- columns: stack, condition, severity, blocks, sentence, value
 SELECT
     stack,
     condition,
-    CASE WHEN truncated > 0.2 * n THEN 'error' ELSE 'warning' END AS severity,
-    truncated > 0.2 * n AS blocks,
-    stack || ', ' || condition || ': ' || truncated || ' of ' || n
-    || ' answers ended at the token limit; raise max_tokens if that is not what you measure.' AS sentence,
-    truncated::DOUBLE AS value
+    CASE WHEN n > 0.2 * n_answers THEN 'error' ELSE 'warning' END AS severity,
+    n > 0.2 * n_answers AS blocks,
+    stack || ', ' || condition || ': ' || n || ' of ' || n_answers || CASE WHEN n_answers = 1 THEN ' answer ' ELSE ' answers ' END
+    || 'ended at the token limit; raise max_tokens if that is not what you measure.' AS sentence,
+    n::DOUBLE AS value
 FROM (
-    SELECT stack, condition, count(*) AS n, count(*) FILTER (WHERE response_class = 'truncated') AS truncated
-    FROM calls
+    SELECT stack, condition, n_truncated AS n, n_answers - n_infrastructure AS n_answers
+    FROM answer_counts
     WHERE study = $study AND protocol = $protocol
-    GROUP BY stack, condition
 )
-WHERE truncated > 0;
+WHERE n > 0;

@@ -45,6 +45,7 @@ def outcome_rows(study: StudyStore, outcomes: str, ids: list[str] | None = None)
             "outcome": names[letter],
             "reason": {"p": "pass", "f": "mismatch", "u": "infrastructure"}[letter],
             "score": {"p": 1.0, "f": 0.0, "u": None}[letter],
+            "response_class": "complete",
             "attempts": 1,
             "candidate_sha256": None,
         }

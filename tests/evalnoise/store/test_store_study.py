@@ -351,7 +351,8 @@ with study.lock():
             continue
         print("redo", shard, flush=True)
         rows = [dict(study="demo", protocol=study.protocol, benchmark="b", task_id=f"t/{n}", position=n, outcome="pass",
-                     reason="pass", score=1.0, attempts=1, candidate_sha256=f"{r}-{n}") for n in range(50)]
+                     reason="pass", response_class="complete", score=1.0, attempts=1,
+                     candidate_sha256=f"{r}-{n}") for n in range(50)]
         keys = dict(stack="s", condition="c", replicate=r)
         study.commit(shard, [PartitionWrite(OUTCOMES, keys, rows[part::4], str(part)) for part in range(4)])
         print("sealed", shard, flush=True)
