@@ -176,7 +176,7 @@ def coupling(
     from tasks.selection import find_side
 
     one, other = find_side(store, a), find_side(store, b)
-    found = coupled(one.rows, other.rows)
+    found = coupled(one.rows, other.rows, labels=(one.label, other.label))
     print_coupling(one, other, found, everything=everything, as_json=as_json)
     if not found.valid:
         raise typer.Exit(ExitCode.BLOCKED)

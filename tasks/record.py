@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ from evalnoise.canonical import restore_surrogates
 from evalnoise.recordings.recording import Recording
 from evalnoise.recordings.row import NOT_ANSWERED, Recorded
 from evalnoise.store.recordings import RecordingFolder
+from evalnoise.store.retries import retries
 from evalnoise.store.store import SHORT, Store, StudyStore
 from schemas.errors import StoreError
 from schemas.protocol import Protocol
@@ -29,7 +31,13 @@ def record_source(shop: Workshop, stack: str, condition: str) -> None:
     if source is None:
         raise ValueError(f"condition {condition} replays no condition of this study")
     folder, manifest = seal_condition(
-        shop.store, shop.study_store, shop.plan.protocol, stack=stack, condition=source.condition, replicates=[source.replicate]
+        shop.store,
+        shop.study_store,
+        shop.plan.protocol,
+        stack=stack,
+        condition=source.condition,
+        replicates=[source.replicate],
+        suffix=_asked_again(shop.study_store, stack, source.condition, source.replicate),
     )
     name = f"recording {folder.path.name} ({manifest.digest[:SHORT]})"
     # Its one replicate is what every replicate of the replay repeats.
@@ -45,6 +53,7 @@ def seal_condition(
     condition: str,
     replicates: Sequence[int],
     name: str | None = None,
+    suffix: str = "",
 ) -> tuple[RecordingFolder, RecordingManifest]:
     """Seal sealed replicates of a condition as a recording; their numbers become 0, 1, … in it.
 
@@ -56,13 +65,16 @@ def seal_condition(
         condition: A condition that asked anew.
         replicates: Which, in the order that they get.
         name: The recording's name; None: one that says all of the above.
+        suffix: What is added to such a name.
 
     Raises:
         StoreError: They are not sealed whole, or another recording has the name.
     """
     rows = [row for number, replicate in enumerate(replicates) for row in sealed_rows(study, stack, condition, replicate, number)]
-    last = f"-{replicates[-1]:04d}" if len(replicates) > 1 else ""
-    named = name or f"{study.study}~{study.protocol[:SHORT]}~{stack}~{condition}~r{replicates[0]:04d}{last}"
+    gaps = list(replicates) != list(range(replicates[0], replicates[-1] + 1))
+    ends = replicates if gaps or len(replicates) == 1 else (replicates[0], replicates[-1])
+    numbers = ("." if gaps else "-").join(f"{number:04d}" for number in ends)
+    named = name or f"{study.study}~{study.protocol[:SHORT]}~{stack}~{condition}~r{numbers}{suffix}"
     folder = RecordingFolder.named(store.root, named)
     unusable = [
         row["task_id"]
@@ -109,6 +121,16 @@ def sealed_rows(study: StudyStore, stack: str, condition: str, replicate: int, n
         )
         for row in study.read(GENERATIONS, **keys).to_pylist()
     ]
+
+
+def _asked_again(study: StudyStore, stack: str, condition: str, replicate: int) -> str:
+    """What tells the recording of a replicate, some of whose cells were asked again, from the one that was made before that."""
+    prefix = f"measure~{stack}~{condition}~r{replicate:04d}~"
+    if not any(shard.startswith(prefix) for retry in retries(study.manifest) for shard in retry.shards):
+        return ""
+    keys: dict[str, str | int] = {"stack": stack, "condition": condition, "replicate": replicate}
+    digests = [file.sha256 for table in (CALLS, GENERATIONS) for file in study.files(table, **keys)]
+    return f"~{hashlib.sha256(' '.join(digests).encode()).hexdigest()[:SHORT]}"
 
 
 def fresh_conditions(protocol: Protocol) -> list[str]:

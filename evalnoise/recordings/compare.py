@@ -88,7 +88,9 @@ def difference(a: Sequence[Recorded], b: Sequence[Recorded]) -> Difference:
     return Difference(_one_sided(a, b), tuple(changed), same)
 
 
-def coupling(a: Sequence[Recorded], b: Sequence[Recorded]) -> Coupling:
+def coupling(
+    a: Sequence[Recorded], b: Sequence[Recorded], *, labels: tuple[str, str] = ("the first side", "the second side")
+) -> Coupling:
     """Check the condition under which two configurations may be compared over one recording.
 
     Proposition 1 (Replay Coupling, Sufficient Condition) of "The Noise Floor of Agent Evaluation: Live
@@ -100,10 +102,10 @@ def coupling(a: Sequence[Recorded], b: Sequence[Recorded]) -> Coupling:
     Raises:
         DataError: A side does not know what it asked.
     """
-    for rows, side in ((a, "first"), (b, "second")):
+    for rows, side in zip((a, b), labels, strict=True):
         if any(not row.request_key for row in rows):
             raise DataError(
-                f"the {side} side",
+                side,
                 expected="recorded requests, because the condition is about them",
                 found="answers of which nobody knows what was asked",
                 remedy="Name a recording with requests, or a condition that made them.",

@@ -177,7 +177,8 @@ class Recording:
                 found="no generations for this task",
                 remedy="Use the recording of this benchmark, whole.",
             )
-        number = self.pairing.occurrence if self.pairing.kind == "fixed" else replicate
+        own = replicate if self.pairing.replicate is None else self.pairing.replicate
+        number = self.pairing.occurrence if self.pairing.kind == "fixed" else own
         if number >= len(rows):
             expected = f"at least {number + 1} generations of each task (pairing {self.pairing.kind})"
             raise self._exhausted(where, expected, f"{len(rows)} of {task_id}")

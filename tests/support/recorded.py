@@ -1,0 +1,22 @@
+"""Rows of recordings made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evalnoise.providers.base import Request
+from evalnoise.recordings.row import Recorded
+from schemas.records import Response, ResponseClass
+
+
+def request(question: str, **body: Any) -> Request:
+    """A request of provider `openai` that asks a question."""
+    return Request("openai", "m", {"messages": [{"role": "user", "content": question}], "temperature": 0.7, **body})
+
+
+def recorded(task: str, replicate: int, attempt: int, text: str, asked: Request | None = None, **more: Any) -> Recorded:
+    """A response; without a request nobody knows what was asked."""
+    position = more.pop("position", 0)
+    response = Response(text=text, response_class=more.pop("response_class", ResponseClass.COMPLETE), cost_usd=0.0, **more)
+    key, body = ("", "") if asked is None else (asked.key(), asked.canonical().decode())
+    return Recorded(task, replicate, attempt, response, key, body, position)
