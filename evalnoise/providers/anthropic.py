@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import Final
+from typing import Any, Final
 
 from evalnoise.providers import messages
 from evalnoise.providers.base import CallContext, Prompt, Request, RequestMaker
 from evalnoise.providers.base import messages as user_message
+from evalnoise.providers.clients import Clients
 from evalnoise.providers.http import Answer, HttpProvider, Reader, SdkErrors, pool
 from evalnoise.providers.options import request_body
 from schemas.provider import AnthropicProvider
@@ -36,11 +37,14 @@ class AnthropicModel(HttpProvider):
 
         errors = SdkErrors(anthropic.APIStatusError, anthropic.APITimeoutError)
         super().__init__(spec, make, errors, Reader(messages.read, messages.assemble))
-        client, timeout = pool(anthropic.DefaultAsyncHttpxClient, spec, concurrency)
-        # With a timeout of our own, the SDK does not refuse a large max_tokens for fear of ten minutes.
-        self._client = anthropic.AsyncAnthropic(
-            api_key=self._secret.reveal(), base_url=spec.base_url, timeout=timeout, max_retries=0, http_client=client
-        )
+
+        def client() -> anthropic.AsyncAnthropic:
+            # With a timeout of our own, the SDK does not refuse a large max_tokens for fear of ten minutes.
+            http, timeout = pool(anthropic.DefaultAsyncHttpxClient, spec, concurrency)
+            key, address = self._secret.reveal(), spec.base_url
+            return anthropic.AsyncAnthropic(api_key=key, base_url=address, timeout=timeout, max_retries=0, http_client=http)
+
+        self._clients = Clients(client, concurrency=concurrency)
 
     @classmethod
     def provider(cls, options: AnthropicProvider, make: RequestMaker, *, concurrency: int) -> AnthropicModel:
@@ -49,13 +53,10 @@ class AnthropicModel(HttpProvider):
 
     async def close(self) -> None:
         """Close the client's connections."""
-        await self._client.close()
+        await self._clients.close()
 
     def _open(self, request: Request) -> AbstractAsyncContextManager[Answer]:
-        body = dict(request.body)
-        return self._client.messages.with_streaming_response.create(
-            model=request.model,
-            messages=body.pop("messages"),
-            max_tokens=body.pop("max_tokens"),
-            extra_body=body,
-        )
+        # What the body holds takes the place of the named arguments. So the SDK does not take the messages apart, which is a tenth
+        # of its time for a call.
+        named: Any = {"model": request.model, "messages": (), "max_tokens": request.body["max_tokens"]}
+        return self._clients.next().messages.with_streaming_response.create(**named, extra_body=request.body)

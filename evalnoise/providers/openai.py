@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from evalnoise.providers import chat, responses
 from evalnoise.providers.base import CallContext, Prompt, Request, RequestMaker, messages
+from evalnoise.providers.clients import Clients
 from evalnoise.providers.http import Answer, HttpProvider, Reader, SdkErrors, pool
 from evalnoise.providers.options import request_body
 from schemas.errors import StudyError
@@ -63,10 +64,13 @@ class OpenAIModel(HttpProvider):
 
         errors = SdkErrors(openai.APIStatusError, openai.APITimeoutError)
         super().__init__(spec, make, errors, _READERS[spec.api])
-        client, timeout = pool(openai.DefaultAsyncHttpxClient, spec, concurrency)
-        self._client = openai.AsyncOpenAI(
-            api_key=self._secret.reveal(), base_url=spec.base_url, timeout=timeout, max_retries=0, http_client=client
-        )
+
+        def client() -> openai.AsyncOpenAI:
+            http, timeout = pool(openai.DefaultAsyncHttpxClient, spec, concurrency)
+            key, address = self._secret.reveal(), spec.base_url
+            return openai.AsyncOpenAI(api_key=key, base_url=address, timeout=timeout, max_retries=0, http_client=http)
+
+        self._clients = Clients(client, concurrency=concurrency)
         self._responses = spec.api == "responses"
 
     @classmethod
@@ -76,12 +80,12 @@ class OpenAIModel(HttpProvider):
 
     async def close(self) -> None:
         """Close the client's connections."""
-        await self._client.close()
+        await self._clients.close()
 
     def _open(self, request: Request) -> AbstractAsyncContextManager[Answer]:
-        body = dict(request.body)
+        # What the body holds takes the place of the named arguments. So the SDK does not take the messages apart, which is a tenth
+        # of its time for a call.
+        client = self._clients.next()
         if self._responses:
-            asked = body.pop("input")
-            return self._client.responses.with_streaming_response.create(model=request.model, input=asked, extra_body=body)
-        asked = body.pop("messages")
-        return self._client.chat.completions.with_streaming_response.create(model=request.model, messages=asked, extra_body=body)
+            return client.responses.with_streaming_response.create(model=request.model, input="", extra_body=request.body)
+        return client.chat.completions.with_streaming_response.create(model=request.model, messages=(), extra_body=request.body)
