@@ -7,6 +7,7 @@ from typing import Any
 
 from schemas.checks import check_queries
 from schemas.responses import MaxShare
+from tasks.retry import rerun_findings
 from tasks.workshop import Workshop
 
 Row = dict[str, Any]
@@ -20,10 +21,10 @@ def check_rows(shop: Workshop, connection: Any) -> Iterator[Row]:
         found = connection.execute(query, {"study": protocol["study"], "protocol": protocol["protocol"]}).fetchall()
         for row in found:
             yield {**protocol, "check": name, **_allowed(shop, name, dict(zip(_COLUMNS, row, strict=True)))}
-    for check, sentence, severity in _plan_findings(shop):
+    for check, sentence, severity, value in (*_plan_findings(shop), *rerun_findings(shop)):
         yield {
             **protocol, "check": check, "stack": "", "condition": "", "severity": severity, "blocks": False, "sentence": sentence,
-            "value": None,
+            "value": value,
         }  # fmt: skip
 
 
@@ -38,14 +39,14 @@ def _allowed(shop: Workshop, check: str, row: Row) -> Row:
     return row | {"severity": "warning", "blocks": False, "sentence": said}
 
 
-def _plan_findings(shop: Workshop) -> Iterator[tuple[str, str, str]]:
+def _plan_findings(shop: Workshop) -> Iterator[tuple[str, str, str, None]]:
     study = shop.plan.study
     if study.replicates < 2:
-        yield "one_replicate", "One replicate has no variance: w, budgets and benchmark intervals are undefined.", "warning"
+        yield "one_replicate", "One replicate has no variance: w, budgets and benchmark intervals are undefined.", "warning", None
     for stack in study.stacks:
         if shop.plan.executors[stack.name].kind == "process":
             sentence = f"Stack {stack.name} ran its candidates as processes of this machine, which is no sandbox."
-            yield "no_sandbox", sentence, "warning"
+            yield "no_sandbox", sentence, "warning", None
     unordered = [
         condition.name
         for condition in study.conditions
@@ -59,4 +60,5 @@ def _plan_findings(shop: Workshop) -> Iterator[tuple[str, str, str]]:
             "order_unknown",
             f"The recorded order under {names} is no time order: statistics of order are undefined there.",
             "info",
+            None,
         )
