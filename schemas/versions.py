@@ -12,8 +12,8 @@ REQUEST_NORMALISER: Final = 2
 RESPONSE_MAPPING: Final = 2
 """How what a server sends becomes a response: its text, its class, its counts."""
 EXTRACTOR: Final = 1
-CHECKER: Final = 3
-SUPERVISOR: Final = 4
+CHECKER: Final = 4
+SUPERVISOR: Final = 5
 ORACLE: Final = 1
 
 

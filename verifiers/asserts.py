@@ -16,18 +16,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from pydantic import BaseModel
-
-from schemas.records import Reason, Reference, Task, TaskKind
+from schemas.records import Reason, Reference, Task
 from schemas.values import TooLargeError, UnencodableError, decode
 from verifiers.checkers import (
     Bench,
+    FunctionChecker,
     Need,
-    NoOptions,
     exception_name,
     failure,
     incomplete,
-    known_bad_functions,
     never_written,
     stopped,
     tidy,
@@ -91,27 +88,10 @@ class _Course:
     test_seconds: float = 0.0
 
 
-class Asserts:
+class Asserts(FunctionChecker):
     """HumanEval's form of test (`def check(candidate)`) or MBPP's (plain asserts that call the entry point)."""
 
-    Options: ClassVar[type[BaseModel]] = NoOptions
-    kinds: ClassVar[frozenset[TaskKind]] = frozenset({TaskKind.FUNCTION})
-    version: ClassVar[int] = 1
-    inputs_cap: ClassVar[int | None] = None
-    runs_code: ClassVar[bool] = True
-    cpu_seconds: ClassVar[float | None] = None
     needs: ClassVar[Need] = "test"
-
-    def __init__(self, options: BaseModel | None = None) -> None:
-        del options
-
-    def canonical(self, task: Task) -> str:
-        """The canonical solution."""
-        return task.reference
-
-    def known_bad(self, task: Task) -> Mapping[str, str]:
-        """Functions that give a value that no task asks for, or none."""
-        return known_bad_functions(task)
 
     def learn(self, bench: Bench, task: Task, inputs: tuple[int, ...], cpu_seconds: float) -> Lesson:
         """The calls that the test makes whatever the answers are, one text per call; empty for those that hang on an answer."""
@@ -133,7 +113,46 @@ class Asserts:
         """The test's own verdict; or what kept the candidate from answering a call that the test makes."""
         test_seconds = max([cpu_seconds, *(_LIMIT_FACTOR * seconds for seconds in reference.input_seconds)])
         bounds = _Bounds(cpu_seconds, test_seconds, len(reference.outputs))
-        return _course(bench, task, candidate, reference.outputs, bounds).judgement
+        try:
+            return _course(bench, task, candidate, reference.outputs, bounds).judgement
+        finally:
+            if "" in reference.outputs or _chooses(task.test, task.entry_point):
+                bench.forget()
+
+
+@lru_cache(maxsize=4096)
+def _chooses(test: str, entry_point: str) -> bool:
+    """Whether answers may decide which calls a test makes: some stand where they are made or not.
+
+    Then there may be a further round, which says how right the first was, and the candidate's sandbox is replaced; so that the next
+    candidate does not learn from a new one that there was, it is replaced whether there was or not.
+    """
+    try:
+        tree = ast.parse(test)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # the image's Python may know more than this one
+        return True
+    names = {entry_point, "candidate"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "check":
+            names |= {argument.arg for argument in node.args.args}
+    parts = (part for node in ast.walk(tree) for part in _not_always(node))
+    return any(isinstance(inner, ast.Name) and inner.id in names for part in parts for inner in ast.walk(part))
+
+
+def _not_always(node: ast.AST) -> Sequence[ast.AST]:
+    """The parts of a statement or expression that may be passed over."""
+    match node:
+        case ast.If() | ast.IfExp() | ast.BoolOp() | ast.While() | ast.Try() | ast.TryStar() | ast.Match():
+            return (node,)
+        case ast.Compare(ops=[_, _, *_]):
+            return (node,)
+        case ast.Assert(msg=ast.expr() as message):
+            return (message,)
+        case ast.comprehension(ifs=conditions):
+            return conditions
+        case ast.Call(func=ast.Name(id="any" | "all" | "next")):
+            return (node,)
+    return ()
 
 
 def _course(bench: Bench, task: Task, candidate: str, calls: Sequence[str], bounds: _Bounds) -> _Course:

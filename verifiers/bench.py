@@ -22,8 +22,6 @@ class LaneBench:
         """Run a job in the candidate's sandbox. Raises UnavailableError."""
         settled = settle(self._lane, job, judge)
         self._settled.append(settled)
-        if settled.rechecks:
-            self.forget()  # only right answers are run again for their time
         return settled.judgement, settled.run
 
     def run_tests(self, job: Job, judge: Callable[[Run], Judgement]) -> tuple[Judgement, Run]:

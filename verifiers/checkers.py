@@ -89,6 +89,35 @@ class Checker(Protocol):
         """The verdict on a candidate."""
 
 
+class BaseChecker:
+    """What our checkers have in common; another may begin here, and says what is different."""
+
+    Options: ClassVar[type[BaseModel]] = NoOptions
+    version: ClassVar[int] = 1
+    inputs_cap: ClassVar[int | None] = None
+    runs_code: ClassVar[bool] = True
+    cpu_seconds: ClassVar[float | None] = None
+    needs: ClassVar[Need] = ""
+
+    def __init__(self, options: BaseModel | None = None) -> None:
+        del options
+
+    def canonical(self, task: Task) -> str:
+        """The task's reference."""
+        return task.reference
+
+
+class FunctionChecker(BaseChecker):
+    """For tasks that ask for a function."""
+
+    kinds: ClassVar[frozenset[TaskKind]] = frozenset({TaskKind.FUNCTION})
+    needs: ClassVar[Need] = "inputs"
+
+    def known_bad(self, task: Task) -> Mapping[str, str]:
+        """Functions that give a value that no task asks for, or none."""
+        return known_bad_functions(task)
+
+
 def learn_inputs(count: int, attempt: Callable[[int], tuple[Judgement, Sequence[T]]]) -> tuple[Judgement, list[T | None]]:
     """A canonical solution's results on so many inputs, and None for each on which it runs out of memory.
 

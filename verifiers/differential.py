@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from pydantic import BaseModel
-
-from schemas.records import Reason, Reference, Task, TaskKind
+from schemas.records import Reason, Reference, Task
 from schemas.values import TooLargeError, UnencodableError, decode
 from verifiers.checkers import (
     Bench,
-    Need,
-    NoOptions,
+    FunctionChecker,
     exception_name,
     failure,
     incomplete,
-    known_bad_functions,
     learn_inputs,
     never_written,
     stopped,
@@ -30,27 +26,10 @@ from verifiers.jobs import LEARNT_BYTES, Arguments, Job, Judgement, Lesson, Limi
 _RAISES = '{"!":'
 
 
-class Differential:
+class Differential(FunctionChecker):
     """Types kept, exceptions compared by type where the canonical solution raises."""
 
-    Options: ClassVar[type[BaseModel]] = NoOptions
-    kinds: ClassVar[frozenset[TaskKind]] = frozenset({TaskKind.FUNCTION})
-    version: ClassVar[int] = 1
     inputs_cap: ClassVar[int | None] = 120
-    runs_code: ClassVar[bool] = True
-    cpu_seconds: ClassVar[float | None] = None
-    needs: ClassVar[Need] = "inputs"
-
-    def __init__(self, options: BaseModel | None = None) -> None:
-        del options
-
-    def canonical(self, task: Task) -> str:
-        """The canonical solution."""
-        return task.reference
-
-    def known_bad(self, task: Task) -> Mapping[str, str]:
-        """Functions that give a value that no task asks for, or none."""
-        return known_bad_functions(task)
 
     def learn(self, bench: Bench, task: Task, inputs: tuple[int, ...], cpu_seconds: float) -> Lesson:
         """The canonical solution's outputs; an exception counts as one. Inputs whose output is too large are dropped."""

@@ -13,19 +13,21 @@ before the call; imports and helpers of the prompt are there for candidates that
 
 from __future__ import annotations
 
+import math
 import re
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field
 
 from schemas.model import Model
-from schemas.records import Outcome, Reason, Reference, Task, TaskKind
+from schemas.records import Outcome, Reason, Reference, Task
 from schemas.values import TooLargeError, UnencodableError, decode
-from verifiers.checkers import Bench, Need, failure, incomplete, known_bad_functions, learn_inputs, never_written, stopped, tidy
+from verifiers.checkers import Bench, FunctionChecker, failure, incomplete, learn_inputs, never_written, stopped, tidy
 from verifiers.compare import show
 from verifiers.evalplus_rules import FIND_ZERO, NOT_NONE, ORACLES, VALUELESS, agrees, enforced
 from verifiers.jobs import LEARNT_BYTES, Ended, Job, Judgement, Lesson, Limits, Line, Mode, Run, total_bytes
@@ -90,27 +92,13 @@ class _Result:
     seconds: float
 
 
-class Evalplus:
+class Evalplus(FunctionChecker):
     """See the module's text. Keeps no state but its options."""
 
     Options: ClassVar[type[BaseModel]] = EvalplusOptions
-    kinds: ClassVar[frozenset[TaskKind]] = frozenset({TaskKind.FUNCTION})
-    version: ClassVar[int] = 1
-    inputs_cap: ClassVar[int | None] = None
-    runs_code: ClassVar[bool] = True
-    cpu_seconds: ClassVar[float | None] = None
-    needs: ClassVar[Need] = "inputs"
 
     def __init__(self, options: EvalplusOptions | None = None) -> None:
         self._options = options or EvalplusOptions()
-
-    def canonical(self, task: Task) -> str:
-        """The canonical solution."""
-        return task.reference
-
-    def known_bad(self, task: Task) -> Mapping[str, str]:
-        """Functions that give a value that no task asks for, or none."""
-        return known_bad_functions(task)
 
     def learn(self, bench: Bench, task: Task, inputs: tuple[int, ...], cpu_seconds: float) -> Lesson:
         """The canonical solution's outputs and what each took. Inputs whose output is too large are dropped."""
@@ -252,23 +240,47 @@ def judge(task: Task, part: Part, run: Run) -> Judgement:
     if run.oom:
         return _ended(part, run, 0)
     comparison = _Comparison(task, part)
-    done, share, slow = 0, 0.0, ""
+    timed = _Timed(part, run)
+    done, slow = 0, ""
     seconds: float | None = None
-    for letter, body in run.lines():
+    for letter, body, took in timed:
         if letter == Line.DONE and done == len(part.inputs):
-            return _finished(part, run, slow, share)
-        if letter == Line.TIME and seconds is None and done < len(part.inputs) and (seconds := _seconds(body)) is not None:
+            return _finished(part, run, slow, timed.share)
+        if took is not None and seconds is None and done < len(part.inputs):
+            seconds = took
             continue
         wrong = _misplaced(part, letter, done, seconds) or comparison.wrong(done, letter, body)
         if wrong is not None:
-            return replace(wrong, limit_share=share)
+            return replace(wrong, limit_share=timed.share_to_the_end())
         assert seconds is not None
-        share = max(share, seconds / part.limits[done])
         if seconds > part.limits[done] and not slow:
             slow = part.at(done)
         done, seconds = done + 1, None
     ended = _ended(part, run, done)
-    return replace(ended, limit_share=max(share, ended.limit_share))
+    return replace(ended, limit_share=max(timed.share, ended.limit_share))
+
+
+class _Timed:
+    """The lines of a run, as many as its job can have written, each with the seconds that it says, if it does."""
+
+    def __init__(self, part: Part, run: Run) -> None:
+        self._lines = islice(run.lines(), 2 * len(part.inputs) + 1)
+        self._limits = iter(part.limits)
+        self.share = 0.0
+        """Of its limit, what an input took: the largest share so far."""
+
+    def __iter__(self) -> Iterator[tuple[str, str, float | None]]:
+        for letter, body in self._lines:
+            seconds = _seconds(body) if letter == Line.TIME else None
+            if seconds is not None:
+                self.share = max(self.share, seconds / next(self._limits, math.inf))
+            yield letter, body, seconds
+
+    def share_to_the_end(self) -> float:
+        """The largest share of all inputs: whether a candidate is run again may not hang on where it was wrong."""
+        for _ in self:
+            pass
+        return self.share
 
 
 def _misplaced(part: Part, letter: str, done: int, seconds: float | None) -> Judgement | None:

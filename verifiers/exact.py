@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from schemas.model import Model
 from schemas.records import Reason, Reference, Task, TaskKind
-from verifiers.checkers import Bench, tidy
+from verifiers.checkers import BaseChecker, Bench, tidy
 from verifiers.compare import cut
 from verifiers.jobs import Judgement, Lesson
 
@@ -71,24 +71,18 @@ class ExactOptions(Model):
     """Numbers: largest absolute difference that still counts as equal."""
 
 
-class Exact:
+class Exact(BaseChecker):
     """An answer passes if, normalised, it is the expected one."""
 
     Options: ClassVar[type[BaseModel]] = ExactOptions
     kinds: ClassVar[frozenset[TaskKind]] = frozenset({TaskKind.ANSWER})
     version: ClassVar[int] = NORMALISATION
-    inputs_cap: ClassVar[int | None] = None
     runs_code: ClassVar[bool] = False
-    cpu_seconds: ClassVar[float | None] = None
 
     def __init__(self, options: ExactOptions | None = None) -> None:
         self._options = options or ExactOptions()
         # As it is written: the float nearest to 0.1 is no tenth.
         self._tolerance = Fraction(str(self._options.tolerance))
-
-    def canonical(self, task: Task) -> str:
-        """The expected answer."""
-        return task.reference
 
     def known_bad(self, task: Task) -> Mapping[str, str]:
         """A number beyond the tolerance, or the expected text with a word more; and an answer that no task asks for."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from pydantic import BaseModel
-
 from schemas.records import Reason, Reference, Task, TaskKind
 from schemas.values import TooLargeError, UnencodableError, decode
-from verifiers.checkers import Bench, NoOptions, exception_name, failure, incomplete, stopped, tidy
+from verifiers.checkers import BaseChecker, Bench, exception_name, failure, incomplete, stopped, tidy
 from verifiers.compare import equal, same, show
 from verifiers.jobs import OUTPUT_BYTES, Job, Judgement, Lesson, Limits, Line, Mode, Run
 
@@ -17,24 +15,12 @@ _TOTAL_BYTES = 2 * OUTPUT_BYTES
 _PUBLISHED_SECONDS = 3.0
 
 
-class Expression:
+class Expression(BaseChecker):
     """The answer is one expression that writes out a value of the expected type and value; the task's code is not there."""
 
-    Options: ClassVar[type[BaseModel]] = NoOptions
     kinds: ClassVar[frozenset[TaskKind]] = frozenset({TaskKind.OUTPUT})
-    version: ClassVar[int] = 1
-    inputs_cap: ClassVar[int | None] = None
-    runs_code: ClassVar[bool] = True
-    cpu_seconds: ClassVar[float | None] = None
     mode: ClassVar[Mode] = Mode.EXPRESSION
     passes: ClassVar[int] = 1
-
-    def __init__(self, options: BaseModel | None = None) -> None:
-        del options
-
-    def canonical(self, task: Task) -> str:
-        """The expected output as source text."""
-        return task.reference
 
     def known_bad(self, task: Task) -> Mapping[str, str]:
         """A value that no task asks for."""

@@ -13,12 +13,9 @@ from schemas.records import Check, Outcome, Reason, Reference, Task, TaskKind
 from schemas.study import EvalplusBenchmark
 from schemas.values import encode
 from schemas.verifier import VerifierSpec
-from tests.verifiers.support import ran
-from verifiers.asserts import ROUNDS, Asserts
+from verifiers.asserts import ROUNDS
 from verifiers.bench import LaneBench
 from verifiers.jobs import Job, Judgement, Mode, Run
-from verifiers.sandbox.pool import Lane, Pool
-from verifiers.sandbox.process import ProcessSandbox
 from verifiers.verify import Verifier, resolve_executor
 
 SPEC = VerifierSpec(executor="process", cpu_seconds=0.5, workers=1)
@@ -269,138 +266,6 @@ def test_no_job_of_a_candidate_holds_an_expected_value(test: str, monkeypatch: p
     assert {job.mode for job in seen["run_tests"]} == {Mode.TESTS}
     assert not any(SECRET.encode() in job.body() for job in seen["run"])
     assert any(SECRET.encode() in job.body() for job in seen["run_tests"])
-
-
-@pytest.mark.parametrize(
-    ("lines", "reason", "detail"),
-    [
-        ("o1\no1\n.\n", "protocol-error", "more results than calls"),
-        ("o{}\n.\n", "protocol-error", "call 0: an answer that cannot be decoded"),
-        ("x{}\n.\n", "protocol-error", "call 0: a malformed line"),
-        ('o1\na["changed"]\n.\n', "protocol-error", "call 0: an answer that cannot be decoded"),
-        ('o1\na[[1,2],{"d":[]}]\n.\n', "protocol-error", "call 0: an answer that cannot be decoded"),
-        ('o1\na[[1],{"d":[["k",1]]}]\n.\n', "protocol-error", "call 0: an answer that cannot be decoded"),
-        ("c0 [[1],{}]\n.\n", "protocol-error", "a line that the supervisor's child never writes"),
-        ("f{}\n.\n", "protocol-error", "a line that the supervisor's child never writes"),
-        ("k1\n.\n", "protocol-error", "a line that the supervisor's child never writes"),
-        ("a[[1],{}]\n.\n", "protocol-error", "a line that the supervisor's child never writes"),
-        ("t0.000001\no1\n.\n", "protocol-error", "a line that the supervisor's child never writes"),
-        ("n\n.\n", "protocol-error", "a line that the supervisor's child never writes"),
-        (".\n", "early-exit", "exit code 0 before the end"),
-        ("o1", "early-exit", "exit code 0 before the end"),
-    ],
-)
-def test_lines_that_a_candidate_made_up(lines: str, reason: str, detail: str) -> None:
-    class Bench:
-        def run(self, _: Job, judge: Callable[[Run], Judgement]) -> tuple[Judgement, Run]:
-            run = ran(lines)
-            return judge(run), run
-
-        def run_tests(self, *_: object) -> tuple[Judgement, Run]:
-            raise AssertionError("no test is run on forged answers")
-
-        def forget(self) -> None:
-            raise AssertionError("there was one round")
-
-    reference = Reference("t", Outcome.PASS, Reason.PASS, outputs=(call(1),))
-    judgement = Asserts().check(Bench(), task("assert f(1) == 1"), reference, "", 1.0)
-    assert (judgement.reason, judgement.detail) == (reason, detail)
-
-
-@pytest.mark.parametrize(
-    ("test", "calls", "rounds"),
-    [
-        ("assert f(1) == 1\nassert f(-2) == 2\n", [call(1), call(-2)], 1),
-        ("assert f(-2) == 3\n", [call(-2)], 1),
-        ("assert f(f(-2)) == 2\n", [call(-2), ""], 2),
-        ("assert f(f(-2)) == 3\n", [call(-2), ""], 2),
-        ("assert f(f(f(-2)) + 1) == 3\n", [call(-2), "", ""], 3),
-        ("x = -1\nfor _ in range(30): x = f(x) + 1\n", [call(-1), *[""] * 29], ROUNDS),
-    ],
-)
-def test_a_sandbox_in_which_there_were_further_rounds_serves_no_later_candidate(test: str, calls: list[str], rounds: int) -> None:
-    log: list[str] = []
-
-    class Sandboxed:
-        """A lane's sandbox that runs its jobs here."""
-
-        def __init__(self) -> None:
-            self._inner = ProcessSandbox(512, None)
-            self.name = "candidates"
-
-        def run(self, job: Job) -> Run:
-            log.append(job.mode.value)
-            return self._inner.run(job)
-
-        def abort(self) -> None:
-            self._inner.abort()
-
-        def close(self) -> None:
-            log.append("close")
-            self._inner.close()
-
-    def check(lane: Lane) -> Judgement:
-        bench = LaneBench(lane)
-        reference = Reference("t", Outcome.PASS, Reason.PASS, outputs=tuple(calls))
-        judgement = Asserts().check(bench, task(test), reference, ABS, 1.0)
-        log.append("end")
-        return judgement
-
-    pool = Pool(Sandboxed, 1)
-    try:
-        pool.submit(check).result(60)
-        during = log[: log.index("end")]
-    finally:
-        pool.close()
-    assert during.count("calls") == rounds
-    assert during.count("close") == (rounds > 1)
-    assert rounds == 1 or during[-1] == "close"
-
-
-# Looks for the arguments of later calls, which a job holds beside those of the present one.
-THIEF = """
-import sys
-def f(x):
-    frame, found = sys._getframe(), []
-    while frame:
-        for value in frame.f_locals.values():
-            if not found and isinstance(value, dict) and isinstance(value.get("inputs"), list):
-                found = value["inputs"]
-        frame = frame.f_back
-    import json
-    calls = [json.loads(text)[0][0] for text in found]
-    return calls[1] if len(calls) > 1 and x == calls[0] else x[::-1]
-"""
-DEAF = "def f(x):\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass\n"
-FORGER = "import os\nos.write(3, b'o1\\n{}.\\n')\nos._exit(0)\n"
-SAME = "def f(x):\n    return x\n"
-TWO = "def f(x):\n    return 2\n"
-HOSTILE: list[tuple[str, str, str, str]] = [
-    # test, canonical solution, candidate, reasons
-    ("assert f('ab') == 'ba'\nassert f(f('xy')) == 'xy'\n", REVERSE, THIEF, "mismatch"),
-    ("assert f(f('ab')) == 'ab' and f('ab') == 'ba'\n", REVERSE, THIEF, "pass"),
-    ("assert len(list(f(3))) == 3\n", "def f(x):\n    return range(x)\n", "def f(x):\n    return range(10**12)\n", "oom cpu-limit"),
-    ("assert f(2) ** f(2) == 4\n", SAME, "def f(x):\n    return 10**9 + 7 * 10**12\n", "oom cpu-limit"),
-    ("assert f(1) == 1\n", ABS, "class One(int):\n    __eq__ = lambda *_: True\ndef f(x):\n    return One(2)\n", "unencodable"),
-    ("assert f(1) == 1\n", ABS, FORGER.format(""), "pass"),  # it said the right answer, which is all that counts
-    ("assert f(1) == 2\n", TWO, FORGER.format(""), "mismatch"),
-    ("assert f(1) == 2\n", TWO, FORGER.format("k1\\n"), "mismatch protocol-error"),
-    ("assert f(1) == 1\n", ABS, "import builtins\nbuiltins.AssertionError = ValueError\n" + TWO, "mismatch"),
-    ("assert f(1) == 1\n", ABS, DEAF, "cpu-limit"),
-]  # fmt: skip
-
-
-@pytest.mark.docker
-def test_hostile_candidates(docker_engine: str) -> None:
-    spec = VerifierSpec(executor="docker", cpu_seconds=0.5, workers=2, memory_mb=128)
-    with Verifier(spec, "asserts", resolve_executor(spec, ["recording"])) as verifier:
-        for test, canonical, candidate, reasons in HOSTILE:
-            of = task(test, canonical)
-            reference = learn(verifier, of)
-            check = verifier.check(of, reference, candidate).result(120)
-            assert check.reason.value in reasons.split(), (test, candidate, check)
-            honest = verifier.check(of, reference, canonical).result(120)
-            assert (honest.outcome, honest.rechecks) == (Outcome.PASS, ()), (test, honest)
 
 
 UNUSABLE = {"Mbpp/120": "mismatch", "Mbpp/737": "unencodable", "Mbpp/787": "unencodable", "Mbpp/794": "unencodable"}

@@ -58,10 +58,61 @@ def test_the_smallest_cpu_of_five_counts(
     assert sum(line.startswith("run") for line in log) == len(seconds)
 
 
-def test_a_wrong_answer_is_wrong_at_any_speed(log: list[str]) -> None:
-    result = settled([cpu(1.9)], log, Reason.MISMATCH)
-    assert result.judgement.reason is Reason.MISMATCH
-    assert result.rechecks == ()
+STALL = ran(ended=Ended.WALL)
+OUT = ran(ended=Ended.SIGNALLED, status=9, oom=True)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [cpu(0.9)],
+        [cpu(1.9), cpu(0.9)],
+        [cpu(1.3), cpu(1.5), cpu(1.2), cpu(1.6), cpu(1.4)],
+        [STALL, STALL],
+        [STALL, PLAIN],
+        [OUT, OUT],
+        [OUT, PLAIN],
+        [cpu(1.5), STALL, cpu(0.7)],
+        [ran(ended=Ended.CPU, cpu_seconds=2.1)],
+        [ran(ended=Ended.SIGNALLED, status=27, cpu_seconds=1.5)],
+        [ran(cpu_seconds=1.3, wall_seconds=31.0)] * 3,
+    ],
+)
+def test_right_or_wrong_a_candidate_is_run_as_often(script: list[Run | str], log: list[str]) -> None:
+    """Else a slow candidate could tell the next one, which notices a new sandbox, whether it was right."""
+    seen = []
+    for reason in (Reason.PASS, Reason.MISMATCH, Reason.OUTPUT_LIMIT):
+        pool = Pool(starter(script, log), 1)
+        try:
+            result = pool.submit(lambda lane, reason=reason: settle(lane, JOB, lambda _: Judgement(reason))).result(10)
+        finally:
+            pool.close()
+        if reason is not Reason.PASS:
+            assert result.judgement.reason is reason, "wrong at any speed"
+            assert result.run.cpu_seconds == script[0].cpu_seconds, "the first run settles it"  # type: ignore[union-attr]
+        assert len(result.rechecks) == len(script) - 1
+        seen.append(list(log))
+        log.clear()
+    assert seen[0] == seen[1] == seen[2]
+    assert sum(line.startswith("run") for line in seen[0]) == len(script)
+
+
+def test_an_input_over_its_own_limit_is_slow_in_a_quick_run(log: list[str]) -> None:
+    pool = Pool(starter([PLAIN] * 5, log), 1)
+    shares = iter([1.2, 1.1, 1.0])
+    try:
+        result = pool.submit(lambda lane: settle(lane, JOB, lambda _: Judgement(Reason.MISMATCH, limit_share=next(shares)))).result(
+            10
+        )
+    finally:
+        pool.close()
+    assert (result.judgement.limit_share, len(result.rechecks)) == (1.2, 2)
+
+
+def test_an_error_for_want_of_memory_is_final(log: list[str]) -> None:
+    """No other process has any part in it: the kernel refuses what nobody could have, and kills where memory ran out."""
+    result = settled([PLAIN], log, Reason.OOM)
+    assert (result.judgement.reason, result.rechecks) == (Reason.OOM, ())
 
 
 def test_twice_the_limit_is_final(log: list[str]) -> None:
