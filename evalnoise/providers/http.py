@@ -164,7 +164,7 @@ def answer_in(exchange: Exchange, reader: Reader, headers: Mapping[str, str], *,
     if is_stream(exchange.headers.get("content-type", ""), text):
         return _of_stream(exchange, text, raw, reader, headers, secret=secret, env=env)
     if exchange.lost is not None:
-        return replace(exchange.lost, raw=raw)
+        return replace(exchange.lost, raw=secret.redact_torn(text))
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):
@@ -178,16 +178,16 @@ def _of_stream(
     exchange: Exchange, text: str, raw: str, reader: Reader, headers: Mapping[str, str], *, secret: Secret, env: str
 ) -> Response | Failure:
     made = reader.assemble(text)
-    whole = as_json(made.body)
-    if secret.redact(whole) != whole:
+    whole, clean = as_json(made.body), secret.redact if made.ended else secret.redact_torn
+    if clean(whole) != whole:
         # A key that came in pieces stands whole in no piece: what is kept is the answer that they make.
-        raw = secret.redact(whole)
+        raw = clean(whole)
     if made.error is not None:
         return failures.of_error(made.error, raw=raw, headers=headers, env=env)
     if made.ended:
         return _of_body(made.body, raw, reader, headers, env=env)
     if exchange.lost is not None:
-        return replace(exchange.lost, raw=raw)
+        return replace(exchange.lost, raw=secret.redact_torn(raw))
     if not made.body:
         return Failure(Kind.MALFORMED, f"a stream without an answer: {raw}", raw)
     return Failure(Kind.TRANSIENT, "a stream that ended before the answer did", raw)

@@ -19,6 +19,8 @@ Result = TypeVar("Result", bound=Response | Failure)
 
 _LONG: Final = 12
 """Shorter keys are dummies for local servers (`none`, `local`): to redact such a word in answers would alter what is measured."""
+_HEAD: Final = 8
+"""Characters of a key that are taken for its beginning."""
 _REDACTED: Final = "[redacted]"
 _LEVELS: Final = 3
 """JSON inside JSON inside JSON: a gateway that reports what another one reported of the headers."""
@@ -53,6 +55,19 @@ class Secret:
             text = text.replace(form, _REDACTED)
         return text
 
+    def redact_torn(self, text: str) -> str:
+        """What came of a text that broke off: also without the beginning of a key, which can be nearly all of it."""
+        text = self.redact(text)
+        if len(self._value) < _LONG:
+            return text
+        heads = {re.escape(form[:_HEAD]) for form in self._forms}
+        kept, position = [], 0
+        for match in re.finditer("|".join(sorted(heads)), text):
+            if match.start() >= position:
+                kept += [text[position : match.start()], _REDACTED]
+                position = match.start() + max(_common(text, match.start(), form) for form in self._forms)
+        return "".join([*kept, text[position:]])
+
     def redact_result(self, result: Result) -> Result:
         """A response, or a failure, without the key in any of its texts. A failure shows a short key's word neither."""
         short = not isinstance(result, Response)
@@ -64,6 +79,11 @@ class Secret:
             elif isinstance(value, Mapping):
                 changed[field.name] = {name: self.redact(text, short=short) for name, text in value.items()}
         return replace(result, **changed)
+
+
+def _common(text: str, start: int, form: str) -> int:
+    """How many of a form's first characters stand in a text from a place on."""
+    return next((n for n, letter in enumerate(form) if text[start + n : start + n + 1] != letter), len(form))
 
 
 def forms(value: str) -> frozenset[str]:
