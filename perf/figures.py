@@ -7,7 +7,7 @@ import sys
 
 from perf.measure import ROOT
 
-PARTS = ("demo", "oracle_coverage", "cruxeval", "canonicals", "agreement", "verify", "flips", "soak", "budgets", "kills")
+PARTS = ("demo", "oracle_coverage", "cruxeval", "canonicals", "agreement", "verify", "flips", "soak", "budgets", "kills", "paid", "generate")
 
 
 def main() -> int:
