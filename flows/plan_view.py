@@ -16,8 +16,9 @@ from rich.text import Text
 
 from evalnoise.prompts import render
 from evalnoise.report.numbers import counted
+from evalnoise.sending.prices import FREE, Price, price_of, price_table
 from evalnoise.store.store import Store
-from schemas.provider import AnthropicProvider, JudgeSpec, OpenAIProvider, ProviderSpec
+from schemas.provider import JudgeSpec, ProviderSpec
 from schemas.study import Condition, Study
 from tasks.freeze import Plan
 from tasks.plan import Shard, judge_shards, measured_shards
@@ -46,13 +47,16 @@ class Line:
     """Estimated for `calls_most`."""
     output_tokens_most: int
     cost_most: float | None
-    """US dollars for `calls_most`; None: no prices in the study."""
+    """US dollars for `calls_most`; None: no price is known."""
+    prices: str = ""
+    """Where the price came from; empty where none is needed or known."""
 
 
 def plan_lines(plan: Plan, sealed: set[Shard]) -> list[Line]:
     """The lines of a plan, conditions first, judge conditions after."""
     study, n = plan.study, plan.protocol.n_tasks
     measured = measured_shards(study, n)
+    table = price_table(study.prices)
     lines = []
     for condition in study.conditions:
         for stack in study.stacks:
@@ -67,7 +71,7 @@ def plan_lines(plan: Plan, sealed: set[Shard]) -> list[Line]:
                 _line(
                     (stack.name, condition.name, condition.kind, spec if live else None), shards, sealed, model=stack.model,
                     repeats=study.replicates, cells=n, attempts=attempts, prompt_characters=prompts, max_tokens=stack.max_tokens,
-                    told_tokens=told,
+                    told_tokens=told, price=price_of(spec, stack.model, table),
                 )
             )  # fmt: skip
     for judge in study.judge.conditions if study.judge else ():
@@ -79,6 +83,7 @@ def plan_lines(plan: Plan, sealed: set[Shard]) -> list[Line]:
                 _line(
                     (stack.name, judge.name, "judge", judge.provider), shards, sealed, model=judge.model,
                     repeats=repeats, cells=n, attempts=1, prompt_characters=prompts, max_tokens=judge.max_tokens,
+                    price=price_of(judge.provider, judge.model, table),
                 )
             )  # fmt: skip
     return lines
@@ -95,6 +100,7 @@ def _line(
     attempts: int,
     prompt_characters: int,
     max_tokens: int,
+    price: Price | None,
     told_tokens: int = 0,
 ) -> Line:
     stack, condition, kind, spec = who
@@ -113,16 +119,9 @@ def _line(
         verifications_most=0 if kind == "judge" else cells * repeats * attempts,
         input_tokens=input_tokens,
         output_tokens_most=output_tokens,
-        cost_most=_cost(spec, input_tokens, output_tokens),
+        cost_most=0.0 if spec is None else None if price is None else price.most(input_tokens, output_tokens),
+        prices="" if spec is None or price in (None, FREE) else price.source,
     )
-
-
-def _cost(spec: ProviderSpec | JudgeSpec | None, input_tokens: int, output_tokens: int) -> float | None:
-    if not isinstance(spec, OpenAIProvider | AnthropicProvider):
-        return 0.0
-    if spec.input_usd_per_million is None or spec.output_usd_per_million is None:
-        return None
-    return (input_tokens * spec.input_usd_per_million + output_tokens * spec.output_usd_per_million) / 1e6
 
 
 def print_plan(plan: Plan, store: Path) -> None:
@@ -146,6 +145,9 @@ def print_plan(plan: Plan, store: Path) -> None:
         "Calls, checks and tokens out are upper limits, all retries counted. Tokens in are estimated at four characters each.",
         style="dim",
     )
+    tables = ", ".join(dict.fromkeys(line.prices for line in lines if line.prices not in ("", "study")))
+    if tables:
+        console.print(f"Prices by the table {tables}: they change, so check them (docs/guide/costs.md).", style="dim")
     warning = limit_warning(lines, study.limits.max_cost)
     if warning:
         typer.secho(f"warning: {warning}", fg=typer.colors.YELLOW, err=True)
@@ -169,7 +171,7 @@ def cost_sentence(lines: list[Line]) -> str:
     if not unpriced:
         return f"Estimated cost: at most ${known:.2f}."
     rest = f" All else: estimated at most ${known:.2f}." if known else ""
-    return f"Cost unknown: the study states no prices for {unpriced}.{rest}"
+    return f"Cost unknown: there is no price for {unpriced}.{rest}"
 
 
 def limit_warning(lines: list[Line], max_cost: float | None) -> str:
@@ -178,14 +180,14 @@ def limit_warning(lines: list[Line], max_cost: float | None) -> str:
         return ""
     known = _known_cost(lines)
     if known > max_cost:
-        return f"the estimated cost of at most ${known:.2f} is above limits.max_cost, ${max_cost:.2f}."
+        return f"the estimated cost of at most ${known:.2f} is above limits.max_cost, ${max_cost:.2f}: a run may stop there."
     if any(line.cost_most is None for line in lines):
-        return f"the cost is unknown, so it may be above limits.max_cost, ${max_cost:.2f}."
+        return f"the cost is unknown, so limits.max_cost, ${max_cost:.2f}, cannot be kept and a run is refused."
     return ""
 
 
 def _limit(max_cost: float | None) -> str:
-    return "none" if max_cost is None else f"${max_cost:.2f} (shown, not yet enforced)"
+    return "none" if max_cost is None else f"${max_cost:.2f}, kept before each request"
 
 
 @dataclass(frozen=True, slots=True)

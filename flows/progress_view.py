@@ -43,7 +43,8 @@ def describe(tally: Tally, elapsed: float) -> str:
     if tally.cells_resumed:
         parts.append(f"{tally.cells_resumed} resumed")
     parts.append(f"{tally.failures} unmeasured or unparsed")
-    parts.append(f"{counted(tally.calls, 'call')}, {describe_cost(tally)}")
+    again = f" ({counted(tally.sendings_repeated, 'request')} sent again)" if tally.sendings_repeated else ""
+    parts.append(f"{counted(tally.calls, 'call')}{again}, {describe_cost(tally)}")
     if tally.calls_reused:
         parts.append(f"{counted(tally.calls_reused, 'answer')} from the journal")
     if tally.rechecks:
@@ -54,17 +55,25 @@ def describe(tally: Tally, elapsed: float) -> str:
 
 def describe_briefly(tally: Tally, elapsed: float) -> str:
     """What a narrow terminal must show."""
-    digits = 2 if tally.cost_usd == 0 or tally.cost_usd >= _CENT else 4
-    cost = _priced(f"${tally.cost_usd:.{digits}f}", tally)
+    spent = _spent(tally)
+    digits = 2 if spent == 0 or spent >= _CENT else 4
+    cost = _priced(f"${spent:.{digits}f}", tally)
     return f"{_cells(tally)}, {tally.failures} unmeasured, {cost}, {_left(tally, elapsed)} left"
 
 
 def describe_cost(tally: Tally) -> str:
-    """Dollars spent, and how many calls are not in the sum because their price is unknown."""
-    return _priced(f"${tally.cost_usd:.4f}", tally)
+    """Dollars spent, of how many, and how many sendings are not in the sum because their cost is unknown."""
+    return _priced(f"${_spent(tally):.4f}", tally)
+
+
+def _spent(tally: Tally) -> float:
+    """What the limit of cost counts, if there is one: earlier runs too."""
+    return tally.cost_usd if tally.max_cost is None else tally.cost_before + tally.cost_now
 
 
 def _priced(known: str, tally: Tally) -> str:
+    if tally.max_cost is not None:
+        known += f" of ${tally.max_cost:.2f}"
     return known if not tally.cost_unknown else f"{known} + {tally.cost_unknown} unpriced"
 
 

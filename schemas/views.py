@@ -20,7 +20,7 @@ INTEGER_KEYS: Final = frozenset({"replicate", "repeat"})
 """Partition keys that are integers; the others are text."""
 
 _ORDER: Final = (
-    "protocols", "partitions", "progress", "task_counts", "answer_counts", "near_limit_tasks", "verifier_noise",
+    "protocols", "partitions", "progress", "task_counts", "answer_counts", "costs", "near_limit_tasks", "verifier_noise",
     "verifier_noise_summary", "noise_floor_all", "noise_floor",
 )  # fmt: skip
 """Each may use the ones before it and every view over a table of `schemas.tables`."""

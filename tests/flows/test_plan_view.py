@@ -29,9 +29,9 @@ class TestCost:
         [
             ((1.25, 0.5), "Estimated cost: at most $1.75."),
             ((0.0,), "Estimated cost: at most $0.00."),
-            ((None, None), "Cost unknown: the study states no prices for gpt-x (openai)."),
-            ((None, 0.0), "Cost unknown: the study states no prices for gpt-x (openai)."),
-            ((None, 0.5), "Cost unknown: the study states no prices for gpt-x (openai). All else: estimated at most $0.50."),
+            ((None, None), "Cost unknown: there is no price for gpt-x (openai)."),
+            ((None, 0.0), "Cost unknown: there is no price for gpt-x (openai)."),
+            ((None, 0.5), "Cost unknown: there is no price for gpt-x (openai). All else: estimated at most $0.50."),
         ],
     )
     def test_sentence(self, costs, sentence):
@@ -39,15 +39,16 @@ class TestCost:
 
     def test_every_unpriced_model_is_named(self):
         found = cost_sentence([*lines(None), *lines(None, model="other")])
-        assert found == "Cost unknown: the study states no prices for gpt-x (openai), other (openai)."
+        assert found == "Cost unknown: there is no price for gpt-x (openai), other (openai)."
 
     def test_limit(self):
         assert limit_warning(lines(1.25, 0.5), None) == ""
         assert limit_warning(lines(1.25, 0.5), 1.75) == ""
-        above = "the estimated cost of at most $1.75 is above limits.max_cost, $1.50."
+        above = "the estimated cost of at most $1.75 is above limits.max_cost, $1.50: a run may stop there."
         assert limit_warning(lines(1.25, 0.5), 1.5) == above
         assert limit_warning(lines(1.25, 0.5, None), 1.5) == above
-        assert limit_warning(lines(1.25, None), 1.5) == "the cost is unknown, so it may be above limits.max_cost, $1.50."
+        refused = "the cost is unknown, so limits.max_cost, $1.50, cannot be kept and a run is refused."
+        assert limit_warning(lines(1.25, None), 1.5) == refused
 
 
 class TestDag:
@@ -102,9 +103,9 @@ def plan(tmp_path: Path, *changes: str) -> tuple[str, str]:
 def test_an_unpriced_plan(tmp_path):
     out, err = plan(tmp_path, "limits.max_cost=0.5")
     assert out.startswith("Study humaneval: 1 task of starter, 1 replicate.\n")
-    assert "Cost unknown: the study states no prices for gpt-x (openai)." in out
+    assert "Cost unknown: there is no price for gpt-x (openai)." in out
     assert "$0.00; " not in out
-    assert "warning: the cost is unknown, so it may be above limits.max_cost, $0.50." in err
+    assert "warning: the cost is unknown, so limits.max_cost, $0.50, cannot be kept and a run is refused." in err
     assert re.search(r"^measure +2  preflight +live, temperature-zero \(permuted blocks\) *$", out, re.MULTILINE)
     assert re.search(r"^temperature-zero +1 +0 .+ unknown\n\(openai\)", out, re.MULTILINE)
     assert "…" not in out
@@ -114,9 +115,17 @@ def test_an_unpriced_plan(tmp_path):
 def test_a_plan_above_its_limit(tmp_path):
     prices = ("stacks.0.provider.input_usd_per_million=1", "stacks.0.provider.output_usd_per_million=1000")
     out, err = plan(tmp_path, *prices, "limits.max_cost=2")
-    assert "Estimated cost: at most $2.05. Limit: $2.00" in out
-    assert "warning: the estimated cost of at most $2.05 is above limits.max_cost, $2.00." in err
+    assert "Estimated cost: at most $2.05. Limit: $2.00, kept before each request." in out
+    assert "Prices by the table" not in out
+    assert "warning: the estimated cost of at most $2.05 is above limits.max_cost, $2.00: a run may stop there." in err
     assert "limits.max_cost" not in plan(tmp_path, *prices, "limits.max_cost=3")[1]
+
+
+def test_a_price_of_the_list_is_used_and_said_to_be_checked(tmp_path):
+    out, _ = plan(tmp_path, "stacks.0.model=gpt-4o-mini-2024-07-18", "stacks.0.max_tokens=1000000")
+    # Two calls of a million tokens at $0.60, and a few hundred tokens in.
+    assert "Estimated cost: at most $1.20. Limit: none." in out
+    assert re.search(r"Prices by the table 20\d\d-\d\d-\d\d [0-9a-f]{12}: they change, so check them", out)
 
 
 def test_reverify_calls_nobody_and_verifies_every_cell_once(tmp_path):

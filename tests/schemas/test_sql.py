@@ -163,7 +163,7 @@ def test_the_headers_name_exactly_the_columns(store):
         assert described == [name for name, _ in view.columns], view.name
         assert view.grain
     assert {view.name for view in load_views()} == {
-        "protocols", "partitions", "progress", "task_counts", "answer_counts", "near_limit_tasks", "verifier_noise",
+        "protocols", "partitions", "progress", "task_counts", "answer_counts", "costs", "near_limit_tasks", "verifier_noise",
         "verifier_noise_summary",
         "noise_floor_all", "noise_floor",
     }  # fmt: skip
