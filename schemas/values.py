@@ -15,7 +15,7 @@ import json
 import math
 import re
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from decimal import Decimal
 from fractions import Fraction
 from json.scanner import make_scanner
@@ -34,6 +34,14 @@ _DECIMAL = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?(?:E[+-][0-9]+)?|Infinity|s?NaN[
 _CLOSER_LOOK = re.compile(r"[0-9]{16}|[0-9][eE]", re.ASCII)
 _WIDE_TEXT = len("-0x") + 512
 _WIDE_INT = re.compile(rf'\{{"i":"[^"]{{{_WIDE_TEXT + 1}}}', re.ASCII)
+_MOST_TESTS = 20_000
+"""Comparisons of two numbers that the members of one hash may cost, in all of a value."""
+_CHEAP = {int, float}
+_DEAR = 30
+"""How many of them a comparison of other members may cost."""
+_FEW = 8
+"""Members of a set or dict that are not looked at."""
+_ALIKE = "too many members of one hash"
 _MIXED = "a Decimal beside an integer of over 512 hexadecimal digits"
 """To compare the two takes up to a second, and a set or dict may do that for every pair."""
 _NOT_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[^\[\]{}"]+', re.DOTALL)
@@ -51,7 +59,7 @@ def encode(value: object, *, max_bytes: int = MAX_BYTES) -> str:
     """The value as JSON text in ASCII. Raises UnencodableError and TooLargeError."""
     # Two bytes per node, and each character of text, are less than what the text will have; so a giant value is refused
     # before it is written out.
-    budget = [MAX_NODES, max_bytes + 1, max_bytes]
+    budget = [MAX_NODES, max_bytes + 1, max_bytes, _MOST_TESTS]
     text = _TO_JSON.encode(_pack(value, MAX_DEPTH, budget))
     if len(text) > max_bytes:
         raise TooLargeError(f"over the limit of {max_bytes} bytes")
@@ -93,7 +101,10 @@ def _pack(value: Any, depth: int, budget: list[int]) -> object:
     if pack is None:
         raise UnencodableError(f"type {kind.__module__}.{kind.__qualname__}"[:200])
     tag, body = pack
-    return {tag: body(value, lambda item: _pack(item, depth - 1, budget))}
+    packed = body(value, lambda item: _pack(item, depth - 1, budget))
+    if tag in _HASHED:
+        budget[3] = _charged(value, budget[3])  # now, because all members are of types whose hashes are known
+    return {tag: packed}
 
 
 def _is_plain(members: list[Any], depth: int, budget: list[int]) -> bool:
@@ -116,6 +127,7 @@ def _is_plain(members: list[Any], depth: int, budget: list[int]) -> bool:
     return True
 
 
+_HASHED = frozenset("szdCO")
 _TO_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False, check_circular=False)
 _Pack = Callable[[Any], object]
 
@@ -158,6 +170,17 @@ def _decimal_text(value: Decimal) -> str:
     return text
 
 
+def _charged(members: Collection[Any], budget: int) -> int:
+    """What is left of the budget. A set or dict compares members of one hash with each other: of thousands, for seconds."""
+    hashes = [*map(hash, members)] if len(members) > _FEW else []
+    if len(set(hashes)) < len(hashes):
+        price = 1 if _CHEAP.issuperset(map(type, members)) else _DEAR
+        budget -= price * sum(count * (count - 1) for count in Counter(hashes).values())
+    if budget < 0:
+        raise UnencodableError(_ALIKE)
+    return budget
+
+
 def decode(text: str, *, max_bytes: int = MAX_BYTES) -> object:
     """The value of `encode`'s text. Raises UnencodableError for anything that `encode` cannot have written."""
     if len(text) > max_bytes:
@@ -169,7 +192,7 @@ def decode(text: str, *, max_bytes: int = MAX_BYTES) -> object:
             value, end = _scan_simple(text, 0)
             if end == len(text):
                 return value
-        return _unpack(_JSON.decode(text), [MAX_NODES, 0, 0])
+        return _unpack(_JSON.decode(text), [MAX_NODES, 0, 0, _MOST_TESTS])
     except (ValueError, TypeError, RecursionError, KeyError, ArithmeticError, StopIteration) as error:
         raise UnencodableError(f"not a wire value: {type(error).__name__}: {error}"[:200]) from None
 
@@ -243,9 +266,14 @@ def _unpack_tag(tag: str, body: object, budget: list[int]) -> object:
     if tag in _FROM_PAIRS:
         if not all(isinstance(pair, list) and len(pair) == 2 for pair in body):
             raise UnencodableError(f"tag {tag} wants pairs")
-        return _FROM_PAIRS[tag]([(_unpack(key, budget), _unpack(value, budget)) for key, value in body])
+        pairs = [(_unpack(key, budget), _unpack(value, budget)) for key, value in body]
+        budget[3] = _charged([key for key, _ in pairs], budget[3])
+        return _FROM_PAIRS[tag](pairs)
     if tag in _FROM_ITEMS:
-        return _FROM_ITEMS[tag]([_unpack(item, budget) for item in body])
+        items = [_unpack(item, budget) for item in body]
+        if tag in _HASHED:
+            budget[3] = _charged(items, budget[3])
+        return _FROM_ITEMS[tag](items)
     raise UnencodableError(f"unknown tag {tag[:20]!r}")
 
 

@@ -52,6 +52,8 @@ def _same_float(expected: float, found: object, atol: float) -> bool:
 def _same_dict(expected: dict[Any, Any], found: dict[Any, Any], atol: float) -> bool:
     if isinstance(expected, OrderedDict) and [*map(_key, expected)] != [*map(_key, found)]:
         return False
+    if len(expected) != len(found):  # keys that are NaN would fall together below
+        return False
     wanted = {_key(key): value for key, value in expected.items()}
     got = {_key(key): value for key, value in found.items()}
     return wanted.keys() == got.keys() and all(same(value, got[key], atol) for key, value in wanted.items())
@@ -68,8 +70,8 @@ _KEYS: dict[type, Callable[[Any], Hashable]] = {
     complex: lambda value: (_key(value.real), _key(value.imag)),
     Decimal: lambda value: str(value) if value.is_nan() else value,
     tuple: lambda value: tuple(map(_key, value)),
-    set: lambda value: frozenset(map(_key, value)),
-    frozenset: lambda value: frozenset(map(_key, value)),
+    set: lambda value: (len(value), frozenset(map(_key, value))),  # members that are NaN fall together
+    frozenset: lambda value: (len(value), frozenset(map(_key, value))),
     bytearray: bytes,
 }
 

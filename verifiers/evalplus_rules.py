@@ -72,18 +72,13 @@ def _is_floats(value: object) -> bool:
 def _is_exact(oracle: str, arguments: list[Any], expected: Any, found: Any, atol: float) -> bool:
     equal = bool(found == expected)
     if oracle == SAME_SET:
-        return _members(found) == set(expected)
+        wanted = set(expected)
+        # One by one first: a set of what the candidate chose could take seconds to make, or be more than memory holds.
+        return all(member in wanted for member in found) and set(found) == wanted
     if oracle == NOT_NONE:
         return equal if isinstance(found, bool) else (found is not None) == expected
     second = _SECOND_ANSWERS.get(oracle)
     return equal or (second is not None and second(arguments, found, atol))
-
-
-def _members(value: Any) -> set[Any]:
-    """The set of a value's members. A range may have more than memory holds, which no expected list has."""
-    if isinstance(value, range) and len(value) > _MOST_PAIRS:
-        return {value}
-    return set(value)
 
 
 def _is_pyramid_surface(arguments: list[Any], found: Any, atol: float) -> bool:
