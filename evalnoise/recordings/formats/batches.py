@@ -84,10 +84,10 @@ def _joined(paths: Sequence[Path], dialect: _Dialect, *, allow_missing: bool) ->
         found = f"none for {len(missing)}: {', '.join(missing[:_SHOWN])}{more}"
         remedy = "Add the other files of the batch, also the file of errors; or pass --allow-missing to leave these ids out."
         bad(files, f"an answer or an error for each of {len(known)} ids", found, remedy)
-    order = {custom_id: position for position, custom_id in enumerate([*known, *batch.answers])}
+    in_order = [custom_id for custom_id in dict.fromkeys([*known, *batch.answers]) if custom_id in batch.answers]
     rows: list[Recorded] = []
     places: dict[str, int] = {}
-    for custom_id in sorted(batch.answers, key=lambda name: order[name]):
+    for custom_id in in_order:
         line, asked = batch.answers[custom_id], batch.requests.get(custom_id)
         key, request = "", ""
         if batch.requests:

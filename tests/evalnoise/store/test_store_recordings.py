@@ -83,7 +83,7 @@ def test_the_same_responses_in_other_parquet_bytes_are_the_same_recording(tmp_pa
     made = folder(tmp_path)
     sealed = made.manifest.file
     # As a newer Parquet library may write it.
-    monkeypatch.setattr(module, "parquet_bytes", lambda table, rows: b"PAR1 of another kind")
+    monkeypatch.setattr(module, "parquet_bytes", lambda *_: b"PAR1 of another kind")
     assert folder(tmp_path).manifest == made.manifest
     assert (made.manifest.file, made.read()) == (sealed, numbered(ROWS, source="x"))
 
@@ -132,12 +132,12 @@ def test_two_writers_of_one_name_make_one_recording(tmp_path, monkeypatch):
     ("name", "change", "said"),
     [
         ("responses.parquet", lambda data: data[:-1] + b"?", "bytes with the SHA-256"),
-        ("responses.parquet", lambda data: b"", "found 0 bytes"),
+        ("responses.parquet", lambda _: b"", "found 0 bytes"),
         ("manifest.json", lambda data: data.replace(b'"order":"time"', b'"order":"unknown"'), "expected the facts"),
         ("manifest.json", lambda data: data.replace(b'"tasks":2', b'"tasks":-2'), "tasks: Input should be"),
         ("manifest.json", lambda data: data.replace(b'"tasks":2', b'"odd":2'), "expected the facts of a recording"),
         ("manifest.json", lambda data: data[:-20], "expected one JSON object"),
-        ("manifest.json", lambda data: b"[" * 100_000, "expected one JSON object"),
+        ("manifest.json", lambda _: b"[" * 100_000, "expected one JSON object"),
     ],
 )
 def test_damage_is_an_error_that_names_the_file(tmp_path, name, change, said):
