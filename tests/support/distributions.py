@@ -6,24 +6,27 @@ import re
 import tomllib
 from pathlib import Path
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "checkers.md"
+_GUIDES = Path(__file__).parents[2] / "docs" / "guide"
+GUIDES = {"evalnoise.checkers": _GUIDES / "checkers.md", "evalnoise.providers": _GUIDES / "providers.md"}
 
 
-def install(folder: Path, name: str, version: str, points: dict[str, str], **modules: str) -> None:
-    """Write a distribution that registers checkers, with its modules."""
+def install(
+    folder: Path, name: str, version: str, points: dict[str, str], group: str = "evalnoise.checkers", **modules: str
+) -> None:
+    """Write a distribution that registers checkers, or others, with its modules."""
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     lines = "".join(f"{point} = {value}\n" for point, value in points.items())
-    (info / "entry_points.txt").write_text(f"[evalnoise.checkers]\n{lines}")
+    (info / "entry_points.txt").write_text(f"[{group}]\n{lines}")
     for module, source in modules.items():
         (folder / f"{module}.py").write_text(source)
 
 
-def install_the_guides_example(folder: Path, version: str | None = None) -> None:
-    """Write the distribution of docs/guide/checkers.md."""
-    blocks = dict(re.findall(r"```(toml|python)\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL))
+def install_the_guides_example(folder: Path, version: str | None = None, group: str = "evalnoise.checkers") -> None:
+    """Write the distribution that the guide of a group shows."""
+    blocks = dict(re.findall(r"```(toml|python)\n(.*?)```", GUIDES[group].read_text(encoding="utf-8"), re.DOTALL))
     project = tomllib.loads(blocks["toml"])["project"]
-    points = project["entry-points"]["evalnoise.checkers"]
+    points = project["entry-points"][group]
     (module,) = {value.split(":")[0] for value in points.values()}
-    install(folder, project["name"], version or project["version"], points, **{module: blocks["python"]})
+    install(folder, project["name"], version or project["version"], points, group, **{module: blocks["python"]})
