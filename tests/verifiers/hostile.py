@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
 HONEST = "def f(x):\n    return x * 2 + 1\n"
@@ -38,6 +39,17 @@ def _attempt(name: str, body: str) -> Attack:
         "        return 'not refused'\n    return x * 2 + 1\n"
     )
     return Attack(name, source, "pass")
+
+
+def _hoarder() -> bytes:
+    """A program for x86-64 of no size at all, which fills the memory with files in memory that no process has mapped."""
+    make = bytes.fromhex("b83f010000 488d3d2a000000 31f6 0f05")  # memfd_create(a text behind the code, 0)
+    fill = bytes.fromhex("89c7 b81d010000 31f6 31d2 41ba00000002 0f05")  # fallocate(that, 0, 0, 32 MiB)
+    code = make + fill + bytes((0xEB, 256 - len(make) - len(fill) - 2))  # and again
+    start, headers = 0x400000, 64 + 56
+    size = headers + 64
+    file = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<2HI3QI6H", 2, 62, 1, start + headers, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+    return (file + struct.pack("<2I6Q", 1, 5, 0, start, start, size, size, 0x1000) + code).ljust(size, b"\0")
 
 
 ATTACKS = (
@@ -85,6 +97,14 @@ ATTACKS = (
         "            hog = [bytearray(2**20) for _ in range(60)]\n            os.write(tell, b'x')\n            time.sleep(99)\n"
         "    os.close(tell)\n    while os.read(told, 1): pass\n    return x * 2 + 1",
         "oom",
+    ),
+    # When memory runs out the kernel takes the supervisor, because the candidate is smaller and lowered its own rank.
+    Attack(
+        "memory, and nobody to take but the supervisor",
+        f"import ctypes, os\nPROGRAM = {_hoarder()!r}\ndef f(x):\n    ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)\n"
+        "    with open('/proc/self/oom_score_adj', 'w') as rank: rank.write('0')\n"
+        "    file = os.memfd_create('program')\n    os.write(file, PROGRAM)\n    os.execve(file, ['program'], {})",
+        "oom exception",
     ),
     Attack("memory that nobody has", "def f(x): return bytearray(2**50)", "oom"),
     Attack(
@@ -290,6 +310,27 @@ ATTACKS = (
     _attempt(
         "a key in a ring",
         "if libc.syscall({'x86_64': 248, 'aarch64': 217}[os.uname().machine], b'user', b'k', b'v', 1, -3) < 0: raise OSError",
+    ),
+    # The kernel would look for a module of that name, and what it loads stays there for all containers.
+    _attempt(
+        "a family of sockets that nobody has",
+        "libc.syscall({'x86_64': 53, 'aarch64': 199}[os.uname().machine], 30, 1, 0, ctypes.create_string_buffer(8))\n"
+        "if ctypes.get_errno() == 1: raise OSError",
+    ),
+    _attempt(
+        "a discipline of a terminal",
+        "libc.ioctl(os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY), 0x5423, ctypes.byref(ctypes.c_int(13)))\n"
+        "if ctypes.get_errno() == 1: raise OSError",
+    ),
+    _attempt(
+        "a share of what the whole machine has",
+        "number = {'x86_64': 206, 'aarch64': 0}[os.uname().machine]\n"
+        "if libc.syscall(number, 8, ctypes.create_string_buffer(8)) < 0: raise OSError",
+    ),
+    _attempt(
+        "a hint that stays with a shared file",
+        "file = os.open('/opt/evalnoise/verifiers/supervisor/child.py', os.O_RDONLY)\n"
+        "if libc.fcntl(file, 1036, ctypes.byref(ctypes.c_uint64(3))) < 0: raise OSError",
     ),
     _attempt("an old call of another interface", "if libc.syscall(0x40000000 + 41, 1, 1, 0) < 0: raise OSError"),
     _then_honest(

@@ -14,7 +14,7 @@ from tests.verifiers.hostile import ATTACKS, HONEST, INPUTS, Attack
 from tests.verifiers.support import function_task, reference_of
 from verifiers.differential import Differential
 from verifiers.image.build import ensure_image
-from verifiers.jobs import Job, Limits, Mode, Run
+from verifiers.jobs import Ended, Job, Limits, Mode, Run
 from verifiers.sandbox.base import SandboxError
 from verifiers.sandbox.container import ContainerSandbox
 from verifiers.verify import Verifier, resolve_executor
@@ -76,8 +76,10 @@ def check(room: Room, attack: Attack) -> None:
     assert judgement.reason.value in attack.reasons.split(), (attack.name, judgement, run)
     assert bool(run.leftovers) == attack.leftovers, (attack.name, run.leftovers)
     try:
-        found = room.probe()
+        found = None if run.ended is Ended.OOM else room.probe()
     except SandboxError:
+        found = None
+    if found is None:
         assert run.oom, "only a container that ran out of memory may be gone"
         room.replace()
         return
@@ -125,6 +127,29 @@ def test_memory_that_ran_out_must_run_out_again_in_a_fresh_container(docker_engi
     assert [each["reason"] for each in out.rechecks] == ["oom"]
     assert len({before.container, *(each["container"] for each in out.rechecks), out.container}) == 2
     assert after.container not in {before.container, out.container}
+
+
+# Asks for names that are not there: the kernel keeps each in the account of the container, for no process.
+NAMES = """
+import os
+def f(x):
+    for n in range(@):
+        try: os.stat("/opt/evalnoise/%0200d" % n)
+        except OSError: pass
+    return x * 2 + 1
+"""
+
+
+def test_memory_of_the_kernel_that_outlives_a_candidate_ends_the_container(docker_engine: str) -> None:
+    spec = VerifierSpec(executor="docker", workers=1, memory_mb=256)
+    with Verifier(spec, "differential", resolve_executor(spec, ["recording"])) as verifier:
+        few = verifier.check(TASK, REFERENCE, NAMES.replace("@", "1_000")).result(60)
+        many = verifier.check(TASK, REFERENCE, NAMES.replace("@", "50_000")).result(60)
+        after = verifier.check(TASK, REFERENCE, HONEST).result(60)
+    assert (few.reason, few.leftovers) == (Reason.PASS, ())
+    assert (many.reason, many.leftovers) == (Reason.PASS, ("memory",))
+    assert few.container == many.container != after.container
+    assert (after.reason, after.leftovers) == (Reason.PASS, ())
 
 
 # Marks bytes as packets, so that a short read somewhere on their way drops some, and puts frames of its own behind them.
