@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from evalnoise.recordings.row import Recorded
-from evalnoise.store.recordings import RecordingFolder, is_name
+from evalnoise.store.recordings import RecordingFolder, is_folder, is_name
 from evalnoise.store.store import SHORT, Store, StudyStore
 from schemas.errors import StoreError
 from schemas.protocol import Protocol
@@ -50,9 +50,9 @@ def find_recording(root: Path, text: str) -> RecordingFolder:
     """The recording in a folder, or of a name in the store. Raises StoreError."""
     here, named = RecordingFolder(Path(text)), RecordingFolder(root / "recordings" / text)
     # A name is looked up in the store first: a folder of that name may lie in the working directory by chance.
-    if is_name(text) and named.path.is_dir():
+    if is_name(text) and is_folder(named.path):
         return named
-    if here.path.is_dir():
+    if is_folder(here.path):
         return here
     raise StoreError(
         f"{root}, {text!r}"[:300],
@@ -65,8 +65,7 @@ def find_recording(root: Path, text: str) -> RecordingFolder:
 def find_side(root: Path, text: str) -> Side:
     """The cells that a text names: `SIDE`. Raises StoreError and DataError."""
     parts = text.split("/")
-    stem = Path(text)
-    if stem.is_dir() or len(parts) not in (3, 4):
+    if is_folder(Path(text)) or len(parts) not in (3, 4):
         folder = find_recording(root, text)
         return Side(f"recording {folder.path.name} ({folder.manifest.digest[:SHORT]})", folder.read())
     picked = _REPLICATE.fullmatch(parts[3]) if len(parts) == 4 else None

@@ -8,7 +8,7 @@ from pathlib import Path
 from evalnoise.recordings.formats.generations import read_generations
 from evalnoise.recordings.recording import Pairing, Recording
 from evalnoise.recordings.row import numbered
-from evalnoise.store.recordings import RecordingFolder
+from evalnoise.store.recordings import RecordingFolder, is_folder
 from schemas.errors import RecordingDigestError, RequestNormaliserError, ResponseMappingError, StudyError
 from schemas.provider import RecordingProvider as RecordingSpec
 from schemas.recording import RecordingManifest
@@ -30,7 +30,7 @@ def open_recording(spec: RecordingSpec, *, wanted: Collection[str] | None = None
         StudyError: `of` is missing, or given where nobody knows what was asked.
     """
     path = Path(spec.path)
-    recording = _folder(RecordingFolder(path), spec) if path.is_dir() else _file(path, spec, wanted)
+    recording = _folder(RecordingFolder(path), spec) if is_folder(path) else _file(path, spec, wanted)
     if spec.of is None and recording.keyed:
         raise StudyError(
             "provider.of",

@@ -42,6 +42,14 @@ def is_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder; not, where the system cannot even look for such a name."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 class RecordingFolder:
     """One recording on disk."""
 

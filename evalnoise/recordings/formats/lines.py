@@ -76,8 +76,8 @@ def read_lines(path: Path, *, remedy: str, watch: Callable[[bytes], object] = la
                 if line.strip():
                     where = f"{path}, line {number}"
                     yield Line(where, number, _object(where, line, remedy))
-    except OSError as error:
-        found = error.strerror or str(error)
+    except (OSError, ValueError) as error:
+        found = str(getattr(error, "strerror", None) or error)
         raise DataError(str(path), expected="a readable file", found=found, remedy=remedy) from None
 
 

@@ -11,6 +11,7 @@ from evalnoise.benchmarks.base import decompress, json_lines, read_source
 from evalnoise.providers.base import sendable
 from evalnoise.recordings.formats.lines import Imported, Watch, bad, read_lines, text_field, text_response
 from evalnoise.recordings.row import Recorded
+from evalnoise.store.recordings import is_folder
 
 _REMEDY: Final = "EvalPlus's samples have `task_id` and `solution`, or `completion`, on each line; or are a folder with TASK/N.py."
 _DIGITS: Final = 9
@@ -34,7 +35,7 @@ def read_samples(paths: Sequence[Path], *, prompts: Mapping[str, str] | None = N
     counts: dict[str, int] = {}
     sources: list[dict[str, Any]] = []
     for path in paths:
-        for task_id, text in _folder(path, sources) if path.is_dir() else _file(path, prompts, sources):
+        for task_id, text in _folder(path, sources) if is_folder(path) else _file(path, prompts, sources):
             position, replicate = places.setdefault(task_id, len(places)), counts.get(task_id, 0)
             counts[task_id] = replicate + 1
             rows.append(Recorded(task_id, replicate, 0, text_response(text), position=position))

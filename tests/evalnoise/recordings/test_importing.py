@@ -126,6 +126,8 @@ def test_a_file_without_rows_and_one_that_is_not_there(tmp_path, form):
     empty = lines(tmp_path / "e.jsonl", [], tail="\n \n")
     assert str(empty) in refused(form, [empty]).where
     assert refused(form, [tmp_path / "none"]).found == "No such file or directory"
+    assert refused(form, [tmp_path / ("a" * 300)]).found == "File name too long"
+    assert refused(form, [tmp_path / "\x00"]).found == "embedded null byte"
 
 
 # Plain lines.

@@ -1,0 +1,309 @@
+"""Live, recorded, then replayed with the network cut: the same outcomes; and each way of failing before anything is called."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evalnoise.benchmarks.load import load_benchmark
+from evalnoise.prompts import render
+from evalnoise.providers.base import CallContext
+from evalnoise.providers.make import request_maker
+from evalnoise.recordings.compare import coupling
+from evalnoise.recordings.row import Recorded
+from evalnoise.store.recordings import RecordingFolder
+from evalnoise.store.store import Store
+from schemas.errors import (
+    RecordingDigestError,
+    RecordingFormatError,
+    ReplayExhaustedError,
+    ReplayMissError,
+    ReplayOrderError,
+    RequestNormaliserError,
+    ResponseMappingError,
+    StoreError,
+    StudyError,
+)
+from schemas.provider import OpenAIProvider
+from schemas.records import Response, ResponseClass
+from schemas.study import DEFAULT_PROMPT, StarterBenchmark, Study
+from tasks.freeze import resolve
+from tasks.progress import NoWatcher, Progress
+from tasks.record import seal_condition
+from tasks.selection import find_protocol, find_recording, find_side
+from tasks.workshop import Workshop
+from tests.flows.conftest import ROOT
+from tests.support import stages
+from tests.wire.dialects import OpenAIDialect
+from tests.wire.server import Received, Reply, serve
+
+WIRE = OpenAIDialect()
+N, R = 5, 3
+TASKS = load_benchmark(StarterBenchmark(name="starter")).tasks[:N]
+OPENAI = {"name": "openai", "temperature": 0.7, "max_retries": 0}
+REPLAY = [{"name": "r", "kind": "replay"}]
+RETRIES = ("none", "resample", "with-feedback")
+
+
+class Unsteady:
+    """Answers a task rightly or wrongly, by how often it was asked so far: no two tasks alike, and some never right at first."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[str] = Counter()
+
+    def __call__(self, received: Received) -> Reply:
+        prompt = received.body["messages"][0]["content"]
+        position, task = next((n, task) for n, task in enumerate(TASKS) if task.prompt in prompt)
+        self.asked[task.id] += 1
+        right = (self.asked[task.id] * (position + 2)) % 3 != 0
+        code = task.reference if right else f"def {task.entry_point}(*args):\n    return 'wrong {self.asked[task.id]}'\n"
+        return WIRE.answer(f"```python\n{code}\n```", answer_id=f"{task.id}-{self.asked[task.id]}")
+
+
+def study(name: str, provider: dict, retry: str, conditions: list[dict], **changes) -> Study:
+    stack = {"name": "a", "model": "m", "provider": provider, "verifier": stages.PROCESS, "max_tokens": 300, "retry": retry}
+    return Study.model_validate(
+        stages.body(**({"study": name, "stacks": [stack], "conditions": conditions, "replicates": R} | changes))
+    )
+
+
+@pytest.fixture(scope="module", params=RETRIES)
+def live(request, tmp_path_factory) -> tuple[str, Path]:
+    """A live study of each retry rule, with all replicates of its live condition recorded."""
+    retry, root = request.param, tmp_path_factory.mktemp("live") / "s"
+    conditions = [
+        {"name": "live", "kind": "live"},
+        {"name": "again", "kind": "replay", "source": {"condition": "live", "replicate": 1}},
+    ]
+    with pytest.MonkeyPatch.context() as patch, serve(script=Unsteady()) as server:
+        patch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+        # One call at a time, so that the server's count decides the answers and not the order of arrival.
+        limits = {"concurrency": 1}
+        stages.run(study("s", OPENAI | {"base_url": f"{server.url}/v1"}, retry, conditions, limits=limits), root, limit=N)
+    store = Store.open(root)
+    found, protocol = find_protocol(store, "s")
+    seal_condition(store, found, protocol, stack="a", condition="live", replicates=range(R), name="kept")
+    return retry, root
+
+
+def recording(root: Path, **more) -> dict:
+    return {"name": "recording", "path": str(root / "recordings" / "kept"), "of": OPENAI} | more
+
+
+def outcomes(root: Path, condition: str) -> list[tuple]:
+    columns = "task_id, replicate, outcome, attempts, candidate_sha256"
+    return stages.rows(root, f"select {columns} from outcomes where condition = '{condition}' order by 1, 2")
+
+
+GUARDED = """
+import socket, sys
+
+def cut(*arguments, **options):
+    raise SystemExit(f"the network was asked for: {arguments!r}")
+
+for name in ("connect", "connect_ex", "sendto", "sendmsg"):
+    setattr(socket.socket, name, cut)
+for name in ("getaddrinfo", "gethostbyname", "create_connection"):
+    setattr(socket, name, cut)
+
+from pathlib import Path
+from schemas.study import Study
+from tests.support import stages
+
+stages.run(Study.model_validate_json(Path(sys.argv[1]).read_text()), Path(sys.argv[2]), limit=int(sys.argv[3]))
+print(sorted({"openai", "anthropic", "httpx"} & {name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def test_live_recorded_replayed_with_the_network_cut(live, tmp_path):
+    """Every replicate of its own: the same outcomes; one replicate for all: w is 0. No SDK is even imported."""
+    retry, root = live
+    spread = outcomes(root, "live")
+    if retry == "none":
+        assert {row[2] for row in spread} == {"pass", "fail"}
+    else:
+        assert {row[3] for row in spread} == {1, 2}
+    conditions = [{"name": "live", "kind": "live"}]
+    if retry != "resample":
+        conditions.append({"name": "frozen", "kind": "replay", "provider": {"pairing": "fixed"}})
+    plan = tmp_path / "study.json"
+    plan.write_text(study("replayed", recording(root), retry, conditions).model_dump_json(exclude_unset=True))
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(
+        [sys.executable, "-c", GUARDED, plan, tmp_path / "s", str(N)],
+        capture_output=True, text=True, check=False, cwd=ROOT, env=environment,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+    assert outcomes(tmp_path / "s", "live") == spread
+    assert stages.rows(tmp_path / "s", "select count(*) from calls") == [(0,)]
+    same = "select list(distinct text_sha256 || request_key || attempt || task_id) from generations where condition = 'live'"
+    assert sorted(stages.rows(tmp_path / "s", same)[0][0]) == sorted(stages.rows(root, same)[0][0])
+    if retry != "resample":
+        first = [row[2:] for row in spread if row[1] == 0]
+        frozen = outcomes(tmp_path / "s", "frozen")
+        assert [[row[2:] for row in frozen if row[1] == replicate] for replicate in range(R)] == [first] * R
+        assert stages.rows(tmp_path / "s", "select w, variable_tasks from noise_floor where condition = 'frozen'") == [(0.0, 0)]
+
+
+def test_a_replay_inside_the_study_repeats_its_source(live):
+    _, root = live
+    source = [row[2:] for row in outcomes(root, "live") if row[1] == 1]
+    assert [[row[2:] for row in outcomes(root, "again") if row[1] == r] for r in range(R)] == [source] * R
+    (kept,) = [path for path in (root / "recordings").iterdir() if path.name.endswith("~r0001")]
+    folder = RecordingFolder(kept)
+    folder.verify()
+    assert (folder.manifest.source["replicates"], {row.replicate for row in folder.read()}) == ([1], {0})
+
+
+def test_what_a_live_condition_sent_and_got_is_kept_whole(live):
+    retry, root = live
+    rows = RecordingFolder(root / "recordings" / "kept").read()
+    firsts = [row for row in rows if not row.attempt]
+    assert len(firsts) == N * R
+    assert (len(rows) > len(firsts)) == (retry != "none")
+    keys = {row.request_key for row in rows}
+    assert len(keys) == N if retry != "with-feedback" else len(keys) > N
+    one = firsts[0]
+    assert one.response.raw.startswith("{")
+    assert json.loads(one.response.raw)["id"] == one.response.response_id
+    assert json.loads(one.request)["body"]["temperature"] == 0.7
+    assert one.response.served_model
+    assert one.response.input_tokens is not None
+
+
+def test_a_configuration_couples_with_its_own_replay(live):
+    _, root = live
+    side = find_side(root, "s/a/live/r1")
+    assert coupling(side.rows, find_side(root, "s/a/again/r2").rows).valid
+    assert all(row.request for row in find_side(root, "s/a/again/r2").rows)
+    assert coupling(find_side(root, "s/a/live").rows, find_side(root, "kept").rows).valid
+    assert not coupling(side.rows, find_side(root, "kept").rows).valid
+
+
+# Found before anything is run.
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory) -> Path:
+    """A recording of two tasks and two replicates, made by hand."""
+    make = request_maker(OpenAIProvider(**OPENAI), model="m", max_tokens=300)
+    rows = []
+    for position, task in enumerate(TASKS[:2]):
+        request = make(render(DEFAULT_PROMPT, task=task), CallContext(task, "a", "live", 0, 0))
+        for replicate in range(2):
+            response = Response(text=f"{task.id} {replicate}", response_class=ResponseClass.COMPLETE, cost_usd=0.0)
+            rows.append(Recorded(task.id, replicate, 0, response, request.key(), request.canonical().decode(), position))
+    folder = RecordingFolder(tmp_path_factory.mktemp("kept") / "r")
+    folder.write(rows, source={}, order="time")
+    return folder.path
+
+
+def frozen(path: Path, *, limit: int = 2, retry: str = "none", of: dict | None = None, **changes):
+    provider = {"name": "recording", "path": str(path), "of": OPENAI | (of or {})} | changes.pop("provider", {})
+    conditions = changes.pop("conditions", [{"name": "live", "kind": "live"}])
+    return resolve(study("r", provider, retry, conditions, **({"replicates": 2} | changes)), limit=limit)
+
+
+def test_a_good_recording_is_pinned_by_its_manifests_digest_wherever_it_lies(kept, tmp_path):
+    plan = frozen(kept)
+    pinned = plan.protocol.recordings["a/live"]
+    assert pinned.sha256 == RecordingFolder(kept).manifest.digest
+    shutil.copytree(kept, tmp_path / "elsewhere")
+    assert frozen(tmp_path / "elsewhere").digest == plan.digest
+    assert frozen(kept, of={"base_url": "http://127.0.0.1:9/v1", "timeout": 3.0}).protocol.recordings == plan.protocol.recordings
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"of": {"temperature": 0.8}}, ReplayMissError, r"differs at \$\.body\.temperature"),
+        ({"conditions": [{"name": "cold", "kind": "temperature-zero"}]}, ReplayMissError, r"differs at \$\.body\.temperature"),
+        ({"limit": 3}, ReplayMissError, r"replicate 0, attempt 0: expected a recorded answer"),
+        ({"replicates": 3}, ReplayExhaustedError, "found replicates 0 to 1"),
+        ({"provider": {"pairing": "fixed", "occurrence": 2}, "conditions": REPLAY}, ReplayExhaustedError, "found 2 recorded"),
+        ({"provider": {"sha256": "0" * 64}}, RecordingDigestError, "which the study names"),
+        ({"provider": {"of": None}}, StudyError, "whose requests the stack makes"),
+        ({"provider": {"pairing": "fixed"}, "conditions": REPLAY, "retry": "resample"}, StudyError, r"stacks\.0\.retry"),
+    ],
+)  # fmt: skip
+def test_each_way_of_failing_is_found_by_plan(kept, options, error, said):
+    with pytest.raises(error, match=said) as caught:
+        frozen(kept, **options)
+    assert type(caught.value) is error
+
+
+def test_a_changed_order_is_found_by_plan(kept, tmp_path):
+    """The prompts of the two tasks have changed places: each request is recorded, for another cell."""
+    names = {TASKS[0].id: TASKS[1].id, TASKS[1].id: TASKS[0].id}
+    rows = [replace(row, task_id=names[row.task_id], position=1 - row.position) for row in RecordingFolder(kept).read()]
+    folder = RecordingFolder(tmp_path / "swapped")
+    folder.write(rows, source={}, order="time")
+    with pytest.raises(ReplayOrderError, match=f"one that task {TASKS[1].id}, replicate 0, attempt 0 asked then"):
+        frozen(folder.path)
+    # With one answer for each request, whoever asks, the order does not matter.
+    assert frozen(folder.path, provider={"pairing": "fixed"}, conditions=REPLAY).protocol.recordings
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [({"request_normaliser": 1}, RequestNormaliserError), ({"response_mapping": 1}, ResponseMappingError)]
+)
+def test_a_recording_of_other_rules_is_found_by_plan(kept, tmp_path, version, error):
+    folder = RecordingFolder(tmp_path / "old")
+    folder.write(RecordingFolder(kept).read(), source={}, order="time", **version)
+    with pytest.raises(error, match="found version 1"):
+        frozen(folder.path)
+
+
+def test_damage_and_other_folders_are_found_by_plan(kept, tmp_path):
+    damaged = shutil.copytree(kept, tmp_path / "damaged")
+    (damaged / "responses.parquet").write_bytes(b"PAR1")
+    with pytest.raises(RecordingDigestError, match="found 4 bytes"):
+        frozen(damaged)
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "manifest.jsonl").write_text("{}")
+    with pytest.raises(RecordingFormatError, match="format 1"):
+        frozen(old)
+
+
+def test_a_recording_that_changes_between_plan_and_use_is_refused(kept, tmp_path):
+    moving = shutil.copytree(kept, tmp_path / "moving")
+    plan = frozen(moving)
+    other = RecordingFolder(tmp_path / "other")
+    rows = [replace(row, response=replace(row.response, text="another")) for row in RecordingFolder(kept).read()]
+    other.write(rows, source={}, order="time")
+    shutil.rmtree(moving)
+    shutil.copytree(other.path, moving)
+    with (
+        Workshop(plan, Store.open(tmp_path / "s"), Progress(NoWatcher())) as shop,
+        pytest.raises(RecordingDigestError, match="which the protocol pins"),
+    ):
+        shop.provider("a", plan.study.condition("live"))
+
+
+def test_a_retry_that_was_not_recorded_leaves_its_cell_unmeasured(kept, tmp_path):
+    """The recorded cells passed at once, and this verification does not agree: no second answer is invented."""
+    provider = {"name": "recording", "path": str(kept), "of": OPENAI}
+    stages.run(study("r", provider, "resample", [{"name": "live", "kind": "live"}], replicates=2), tmp_path / "s", limit=2)
+    told = stages.rows(tmp_path / "s", "select distinct outcome, reason, attempts from outcomes")
+    assert told == [("unmeasured", "replay-miss", 2)]
+
+
+def test_names_and_selectors_that_name_nothing(kept, tmp_path):
+    store = Store.open(tmp_path)
+    for text in ("nothing", "../x", "a" * 5000, "\x00"):
+        with pytest.raises(StoreError):
+            find_recording(tmp_path, text)
+    for text in ("x/y/z", "x/y/z/r0", "x/y/z/0", "a/b"):
+        with pytest.raises(StoreError):
+            find_side(tmp_path, text)
+    with pytest.raises(StoreError, match="found no such thing"):
+        find_protocol(store, "x")
+    assert find_side(tmp_path, str(kept)).rows == RecordingFolder(kept).read()
