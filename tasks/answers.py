@@ -1,4 +1,4 @@
-"""Answers: what a stack's policy makes of one that is not complete, and how a second attempt is asked for."""
+"""Answers: what a stack's policy makes of one that is not complete, and what second attempts are asked with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from evalnoise.prompts import render
 from evalnoise.providers.base import Conversation, Prompt
 from schemas.records import Check, Outcome, Reason, Response, ResponseClass, Task
 from schemas.responses import Responses
-from schemas.study import Stack
+from schemas.study import Stack, Study
 
 ATTEMPTS: Final = {"none": 1, "resample": 2, "with-feedback": 2}
 """By the retry rule: generations of a cell at most."""
@@ -42,3 +42,14 @@ def next_prompt(stack: Stack, task: Task, first: str, response: Response, *, che
         return first
     told = {"candidate": candidate or "", "reason": check.reason.value, "detail": check.detail}
     return Conversation(first, response.text, render(stack.retry_prompt, key="retry_prompt", task=task, **told))
+
+
+def check_templates(study: Study, task: Task) -> None:
+    """Render every template of the study with values as a run has them, before anything is spent. Raises StudyError."""
+    for stack in study.stacks:
+        render(stack.prompt, task=task)
+        if stack.retry == "with-feedback":
+            said = {"candidate": "", "reason": Reason.EXCEPTION.value, "detail": ""}
+            render(stack.retry_prompt, key="retry_prompt", task=task, **said)
+    for condition in study.judge.conditions if study.judge else ():
+        render(condition.prompt, task=task, candidate="")

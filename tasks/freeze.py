@@ -17,6 +17,7 @@ from schemas.provider import AnthropicProvider, OpenAIProvider, PluginProvider
 from schemas.records import Benchmark, ExecutorInfo
 from schemas.study import Stack, Study
 from schemas.versions import measurement_version
+from tasks.answers import check_templates
 from tasks.replays import pinned_recordings
 from verifiers.image.packages import normalised
 from verifiers.registry import checker_for, identity, runs_code
@@ -53,6 +54,7 @@ def resolve(study: Study, *, limit: int | None = None, replicates: int | None = 
         benchmark = replace(benchmark, tasks=benchmark.tasks[:limit])
     if not benchmark.tasks:
         raise DataError(benchmark.name, expected="at least one task", found="none", remedy="Check the file and --limit.")
+    check_templates(study, benchmark.tasks[0])
     identities = checker_identities(study, benchmark)
     checkers = {name: str(identity["name"]) for name, identity in identities.items()}
     executors = {

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalnoise.judging import ParsedVerdict, parse_verdict
-from schemas.records import Verdict
+from evalnoise.judging import ParsedVerdict, parse_verdict, verdict_of
+from schemas.records import Response, ResponseClass, Verdict
 
 NONE = "no verdict on the first line"
 CONFLICT = "conflicting verdicts"
@@ -102,3 +102,39 @@ def test_hostile_lines_take_no_time(text):
     began = time.process_time()
     parse_verdict(text)
     assert time.process_time() - began < 1
+
+
+SAYS_FAIL = "VERDICT: FAIL\nCONFIDENCE: 90\nBecause"
+
+
+@pytest.mark.parametrize("kind", sorted(set(ResponseClass) - {ResponseClass.COMPLETE}))
+def test_an_answer_that_is_not_complete_is_no_verdict_and_no_failure(kind):
+    """Hard input 11: a judge that was cut off, declined or was filtered has not said that the candidate is wrong."""
+    assert verdict_of(Response(SAYS_FAIL, kind)) == ParsedVerdict(Verdict.UNPARSED, None, kind.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "reason"),
+    [
+        (SAYS_FAIL, "fail", ""),
+        # The only line may have gone on.
+        ("VERDICT: FAIL", "unparsed", "empty answer"),
+        ("VERDICT: FAIL\n", "fail", ""),
+        ("VERDICT: PASS\nNo.\nVERDICT: FAIL\nand", "unparsed", CONFLICT),
+        ("<think>VERDICT: PASS\nbut", "unparsed", "thinking that does not end"),
+    ],
+)
+def test_a_truncated_answer_may_be_read_as_far_as_its_lines_are_whole(text, verdict, reason):
+    found = verdict_of(Response(text, ResponseClass.TRUNCATED), read_truncated=True)
+    assert (found.verdict.value, found.reason) == (verdict, reason)
+    others = set(ResponseClass) - {ResponseClass.COMPLETE, ResponseClass.TRUNCATED}
+    assert {verdict_of(Response(text, kind), read_truncated=True).verdict for kind in others} == {Verdict.UNPARSED}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["GRADE: C ... no reason to downgrade: insufficient", "GRADE: CI", "ANSWER: C"],
+    ids=["hard input 8", "hard input 9", "hard input 10"],
+)
+def test_a_complete_answer_without_a_verdict_line_is_unparsed(text):
+    assert verdict_of(Response(text, ResponseClass.COMPLETE)) == ParsedVerdict(Verdict.UNPARSED, None, NONE)
