@@ -21,7 +21,7 @@ from flows.progress_view import watching
 from flows.server import apply_client_environment, ensure_server
 from schemas.study import Study
 from tasks.freeze import Plan, check_keys
-from tasks.rerun import Rerun, plan_for
+from tasks.rerun import Rerun, condition_names, plan_for
 from tasks.retry import next_retry, unmeasured_reasons
 from tasks.spending import check_prices
 
@@ -72,19 +72,17 @@ def run_study(study: Study, rerun: Rerun, *, store: Path, limit: int | None, rep
         finally:
             WATCHER.reset(token)
     if result.summary is None:
-        typer.echo(_left(result.shards, result.left, rest))
+        typer.echo(_left(plan.study, result.shards, result.left, rest))
         return
     print_summary(result.summary, store, command=_command())
     refuse_blocked(result.summary)
 
 
-def _left(shards: int, left: Sequence[str], rest: str) -> str:
+def _left(study: Study, shards: int, left: Sequence[str], rest: str) -> str:
     """What a run of a part has left, and how that is done."""
     counts = Counter(name.split("~")[2] for name in left)
-    conditions = ", ".join(f"{name} {count}" for name, count in counts.items())
-    return (
-        f"Sealed: {shards - len(left)} of {counted(shards, 'shard')}. Left: {conditions}. No analysis before all are sealed: {rest}"
-    )
+    conditions = ", ".join(f"{name} {counts[name]}" for name in condition_names(study) if counts[name])
+    return f"Sealed: {shards - len(left)} of {counted(shards, 'shard')}. Left: {conditions}. The rest, and the analysis: {rest}"
 
 
 def _nothing_to_ask(plan: Plan, store: Store) -> str:

@@ -20,6 +20,7 @@ from evalnoise.report.numbers import counted
 from evalnoise.sending.ledger import journalled
 from evalnoise.store.files import reading
 from evalnoise.store.lock import Holder, holder_of
+from evalnoise.store.retries import Retry, open_retry
 from evalnoise.store.store import Store, StudyStore
 from flows.cli_errors import printable
 from flows.sql_view import aligned
@@ -61,6 +62,10 @@ class Progress:
     """What was frozen; None: its file cannot be read."""
     unreadable: str
     """Why the protocol's file cannot be read; empty otherwise."""
+    inherited_calls: int = 0
+    """Of the calls, those of shards that a predecessor sealed, whose run paid for them."""
+    retry: Retry | None = None
+    """Cells that are being asked again, unless that has come to its end."""
 
     @property
     def state(self) -> str:
@@ -99,7 +104,14 @@ def _progress(store: Store, one: StudyStore) -> Progress:
         holder=at_work(one.path.parent),
         frozen=protocol,
         unreadable=unreadable,
+        inherited_calls=_inherited_calls(one),
+        retry=open_retry(one.manifest),
     )
+
+
+def _inherited_calls(one: StudyStore) -> int:
+    files = [file for shard in one.manifest.live.values() for file in shard if file.table == CALLS.name]
+    return sum(file.rows for file in files if file.lineage.get("inherited_from"))
 
 
 def _protocol(store: Store, digest: str) -> tuple[Protocol | None, str]:
@@ -208,6 +220,12 @@ def _details(one: Progress, *, verbose: bool) -> list[str]:
         lines.append(f"{name}: process {one.holder.pid} on {one.holder.host} is at work on this study since {one.holder.started}")
     if one.unreadable:
         lines.append(f"{name}: {printable(one.unreadable)}")
+    if one.frozen and (past := one.frozen.lineage):
+        paid = f"; {one.inherited_calls} of its calls were made there" if one.inherited_calls else ""
+        lines.append(f"{name}: successor of {past.predecessor[:12]}, not blind: {printable(past.why)}{paid}")
+    if one.retry:
+        cells = counted(one.retry.n_asked, "cell is", "cells are")
+        lines.append(f"{name}: {cells} being asked again since {one.retry.at[:16]}; `retry --unmeasured` or `run` goes on with it")
     if one.quarantined:
         was, shards = ("was", "its shard is") if one.quarantined == 1 else ("were", "their shards are")
         files = counted(one.quarantined, "damaged file")

@@ -111,7 +111,7 @@ def rerun_findings(shop: Workshop) -> Iterator[tuple[str, str, str, float | None
     apart = sorted({name for line in lines if line["kind"] == "only" for name in line["conditions"]})
     if apart:
         ran = "ran apart from the other conditions (`run --only`): what drifts in time is part of what differs between them"
-        yield "not_interleaved", f"{', '.join(apart)}: {ran}.", "info", None
+        yield "not_interleaved", f"{', '.join(apart)} {ran}.", "info", None
 
 
 def _retried(shop: Workshop, retry: Retry) -> str:

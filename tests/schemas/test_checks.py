@@ -131,3 +131,14 @@ def test_inputs_dropped(tables) -> None:
     put(tables, "preflight", task_id="big", position=2, outcome="pass", reason="pass", n_dropped=1)
     assert found(tables, "inputs_dropped") == [("a", "", "info", False, 2.0)]
     assert sentence(tables, "inputs_dropped").endswith("(big without 1, large without 7).")
+
+
+def test_not_blind(tables) -> None:
+    add = "insert into protocols (study, protocol, predecessor, why, blind) values (?, ?, ?, ?, ?)"
+    tables.execute(add, ["s", "other", "f" * 64, "no", False])
+    tables.execute(add, ["s", "p", None, None, True])
+    assert found(tables, "not_blind") == []
+    tables.execute("delete from protocols where protocol = 'p'")
+    tables.execute(add, ["s", "p", "0123456789abcdef" * 4, "w is wide.", False])
+    assert found(tables, "not_blind") == [("", "", "warning", False, None)]
+    assert sentence(tables, "not_blind").startswith("Successor of 0123456789ab, not blind: w is wide. Whoever stops")

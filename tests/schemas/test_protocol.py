@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from evalnoise.studyfile.load import load_study
-from schemas.protocol import Protocol, digested_study
+from schemas.protocol import Lineage, Protocol, digested_study
 from tests.flows.conftest import ROOT
 
 
@@ -76,3 +76,18 @@ def test_where_a_file_lies_is_not_covered(tmp_path, monkeypatch) -> None:
     one = digested_study(load_study(ROOT / "studies" / "cruxeval.yaml"))
     monkeypatch.setenv("EVALNOISE_SHARED", "/another")
     assert digested_study(load_study(ROOT / "studies" / "cruxeval.yaml")) == one
+
+
+def test_a_lineage_is_covered_and_a_protocol_without_one_has_no_trace_of_it() -> None:
+    plain = Protocol(
+        study={"study": "s"}, replicates=2, limit=None, benchmark="b", benchmark_sha256="0" * 64, benchmark_files=(), n_tasks=1,
+        recordings={}, prompts={}, executors={}, checkers={}, measurement={},
+    )  # fmt: skip
+    assert b"lineage" not in plain.canonical()
+    past = Lineage(predecessor="1" * 64, why="w is wide")
+    successor = plain.model_copy(update={"lineage": past})
+    assert b'"lineage":{"blind":false,"predecessor":"1' in successor.canonical()
+    assert Protocol.model_validate_json(successor.canonical()) == successor
+    others = [past.model_copy(update={"why": "another"}), past.model_copy(update={"predecessor": "2" * 64})]
+    digests = {one.digest() for one in (plain, successor, *(plain.model_copy(update={"lineage": other}) for other in others))}
+    assert len(digests) == 4
