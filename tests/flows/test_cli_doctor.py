@@ -19,6 +19,7 @@ from flows import doctor_checks
 from flows.cli import app
 from flows.doctor_checks import Level, check_engine, check_keys, check_python, check_recordings, check_server, check_store
 from schemas.errors import ExitCode
+from schemas.records import Benchmark, Task, TaskKind
 from tests.support.small_store import build
 
 RUNNER = CliRunner()
@@ -266,11 +267,14 @@ class TestStore:
         assert self.levels("st")[2:] == [(Level.FAIL, "store")]
 
 
+BENCHMARK = Benchmark("own", (Task("t", TaskKind.ANSWER, "?", "1", ""),), (), "0" * 64)
+
+
 class TestRecordings:
     whole = b'{"task_id": "t", "generations": ["1", "2", "3", "4", "5"]}\n'
 
     def findings(self, sha256="null"):
-        return list(check_recordings(study(with_provider(f"{{name: recording, path: r.jsonl, sha256: {sha256}}}")), ["t"]))
+        return list(check_recordings(study(with_provider(f"{{name: recording, path: r.jsonl, sha256: {sha256}}}")), BENCHMARK))
 
     def test_missing(self):
         (found,) = self.findings()
@@ -280,7 +284,7 @@ class TestRecordings:
     def test_digest(self):
         Path("r.jsonl").write_bytes(self.whole)
         digest = hashlib.sha256(self.whole).hexdigest()
-        told = f"r.jsonl, 5 occurrences, pairing occurrence, sha256 {digest[:12]}"
+        told = f"r.jsonl, 5 responses, pairing occurrence, sha256 {digest[:12]}"
         assert [(f.level, f.text) for f in self.findings()] == [(Level.OK, told)]
         assert [f.level for f in self.findings(digest)] == [Level.OK]
         (found,) = self.findings("b" * 64)
