@@ -13,6 +13,8 @@ from evalnoise.sending.rate_headers import KINDS, Allowance, allowances
 _MINUTE: Final = 60.0
 _BELIEVED: Final = 60.0
 """Seconds for which a header can hold a sending back. A limit that lasts longer is learnt from refusals and their retry-after."""
+_ROUNDING: Final = 1e-6
+"""A smaller lack is one of arithmetic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,8 @@ class Bucket:
         """Seconds until the amount may be taken. More than fits is let out when the bucket is full."""
         self._level = min(self._room, self._level + (now - self._at) * self._rate)
         self._at = now
-        return max(0.0, (min(amount, self._room) - self._level) / self._rate)
+        missing = min(amount, self._room) - self._level
+        return missing / self._rate if missing > _ROUNDING else 0.0
 
     def take(self, amount: float) -> None:
         """Take it; give back with a negative amount."""
@@ -72,7 +75,7 @@ class HeaderBucket:
         self._level = min(self._room, self._level + (now - self._at) * self._rate)
         self._at = now
         missing = min(amount, self._room) - self._level
-        if missing <= 0:
+        if missing <= _ROUNDING:
             return 0.0
         return min(self._until - now, missing / self._rate if self._rate else math.inf)
 
