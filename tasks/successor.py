@@ -51,16 +51,20 @@ def successor(plan: Plan, store: Store, *, extend_from: str = "", why: str | Non
     ]
     if begun:
         return _with(plan, begun[-1])
-    named = [protocol for one, protocol in fitting if one.protocol.startswith(extend_from)]
+    named = [(one, protocol) for one, protocol in fitting if one.protocol.startswith(extend_from)]
     if not named:
         raise _nothing_like(plan, store, extend_from)
-    newest = named[-1]
+    # One that was frozen and never run has nothing to inherit.
+    _, newest = ([pair for pair in named if pair[0].manifest.planned] or named)[-1]
     if newest.replicates >= wanted:
+        remedy = "Ask for more; or `evalnoise run` measures a protocol of its own with any number."
+        if newest.replicates == wanted and newest.lineage is not None:
+            remedy = f"It has the reason {newest.lineage.why!r}: leave --why away to go on with it."
         raise SuccessorError(
             "--replicates",
             expected=f"more than the {newest.replicates} of protocol {newest.digest()[:SHORT]}, which would be extended",
             found=str(wanted),
-            remedy="Ask for more; or `evalnoise run` measures a protocol of its own with any number.",
+            remedy=remedy,
         )
     reason = why if why is not None else f"{wanted} replicates in the place of {newest.replicates}"
     return _with(plan, plan.protocol.model_copy(update={"lineage": _lineage(newest.digest(), reason)}))

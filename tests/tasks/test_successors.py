@@ -14,6 +14,7 @@ from evalnoise.store.store import Store, StudyStore
 from schemas.errors import DataError, StudyError, SuccessorError
 from schemas.study import Study
 from schemas.tables import CALLS, EXECUTIONS, GENERATIONS, OUTCOMES, PREFLIGHT, TABLES, TASKS, VERDICTS, Table
+from tasks.freeze import resolve
 from tests.support import stages
 from tests.support.whole import Whole, serverless, whole
 from verifiers.verify import Verifier
@@ -131,7 +132,12 @@ def test_the_same_command_changes_nothing_and_more_replicates_chain(whole, two) 
     assert again.protocol == first.protocol
     assert whole.ran == ["inherit", "freeze"]
     assert protocols(two)[1].manifest.path.read_bytes() == manifest
+    with pytest.raises(SuccessorError, match=r"reason '3 replicates in the place of 2': leave --why away"):
+        whole.run(study(), two, replicates=3, why="another", **EXTEND)
+    # A protocol that was frozen and never run is not extended.
+    Store.open(two).freeze(resolve(study(), limit=6, replicates=9).protocol)
     whole.run(study(), two, replicates=4, **EXTEND)
+    shutil.rmtree(protocols(two)[2].path)
     chain = [Store.open(two).protocol(one.protocol).lineage for one in protocols(two)]
     assert [past and past.predecessor for past in chain] == [None, *(one.protocol for one in protocols(two)[:2])]
     assert stages.rows(two, "select distinct n_replicates from noise_floor") == [(4,)]
