@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from evalnoise.prompts import render
 from evalnoise.providers.base import CallContext
 from evalnoise.providers.make import request_maker
 from evalnoise.recordings.compare import coupling
+from evalnoise.recordings.importing import Form, read_files, seal_imported
 from evalnoise.recordings.row import Recorded
 from evalnoise.store.recordings import RecordingFolder
 from evalnoise.store.store import Store
@@ -307,3 +309,52 @@ def test_names_and_selectors_that_name_nothing(kept, tmp_path):
     with pytest.raises(StoreError, match="found no such thing"):
         find_protocol(store, "x")
     assert find_side(tmp_path, str(kept)).rows == RecordingFolder(kept).read()
+
+
+# Real data.
+
+
+def imported(root: Path, form: Form, path: Path) -> dict:
+    folder = RecordingFolder.named(root, form.value)
+    seal_imported(folder, form, read_files(form, [path]), order="unknown")
+    return {"name": "recording", "path": str(folder.path)}
+
+
+@pytest.mark.realdata
+def test_public_generations_replay_from_a_folder_to_their_published_verdicts(shared, tmp_path):
+    data = shared / "data" / "cruxeval"
+    path = data / "codellama-7b_temp0.8_output.jsonl"
+    provider = imported(tmp_path / "s", Form.CRUXEVAL, path)
+    stack = {"name": "a", "model": "codellama-7b", "provider": provider, "verifier": stages.PROCESS | {"checker": "published"}}
+    plan = stages.body(
+        benchmark={"name": "cruxeval", "path": str(data / "tasks.jsonl")},
+        stacks=[stack],
+        conditions=[{"name": "live", "kind": "live"}],
+    )
+    stages.run(Study.model_validate(plan | {"replicates": 4}), tmp_path / "s", limit=25)
+    published = {}
+    for line in path.read_text().splitlines()[:25]:
+        row = json.loads(line)
+        published |= {(row["task_id"], r): passed for r, passed in enumerate(row["passed"][:4])}
+    measured = stages.rows(tmp_path / "s", "select task_id, replicate, outcome from outcomes")
+    assert {(task, r): outcome == "pass" for task, r, outcome in measured} == published
+
+
+@pytest.mark.realdata
+def test_evalplus_samples_replay_from_a_folder(shared, tmp_path):
+    """Two samples a task: its canonical solution, and one that raises."""
+    official = shared / "data" / "evalplus" / "HumanEvalPlus.jsonl.gz"
+    tasks = [json.loads(line) for line in gzip.decompress(official.read_bytes()).splitlines()][:3]
+    path = tmp_path / "samples.jsonl"
+    with path.open("w") as file:
+        for task in tasks:
+            for body in (task["canonical_solution"], "    raise ValueError\n"):
+                file.write(json.dumps({"task_id": task["task_id"], "solution": task["prompt"] + body}) + "\n")
+    stack = {"name": "a", "model": "m", "provider": imported(tmp_path / "s", Form.EVALPLUS, path), "verifier": stages.PROCESS}
+    benchmark = {"name": "evalplus", "dataset": "humaneval", "path": str(official)}
+    plan = stages.body(benchmark=benchmark, stacks=[stack], conditions=[{"name": "live", "kind": "live"}], replicates=2)
+    stages.run(Study.model_validate(plan), tmp_path / "s", limit=3)
+    query = "select replicate, outcome, count(*) from outcomes group by all order by 1"
+    assert stages.rows(tmp_path / "s", query) == [(0, "pass", 3), (1, "fail", 3)]
+    with pytest.raises(ReplayMissError, match="none of HumanEval/3"):
+        resolve(Study.model_validate(plan), limit=4)
