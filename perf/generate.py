@@ -114,7 +114,7 @@ async def http(url: str, calls: int) -> Measured:
 
 
 def ours(url: str, calls: int) -> Measured:
-    """Calls as a study makes them: keyed, paced, journalled twice with fsync, priced, and turned into rows; two shards at a time."""
+    """Calls as a study makes them: keyed, paced, journalled twice with fsync, priced, made into rows; two shards at a time."""
     from schemas.study import Study
 
     with tempfile.TemporaryDirectory() as folder:
@@ -191,7 +191,14 @@ def serving() -> Iterator[str]:
 
 def in_a_process(arm: str, url: str, calls: int) -> Measured:
     command = [sys.executable, "-m", "perf.generate", "--arm", arm, "--url", url, "--calls", str(calls)]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"PERF_KEY": "sk-perf-0123456789abcdefghijklmnopqrstuvwxyzABCDEF"}, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | {"PERF_KEY": "sk-perf-0123456789abcdefghijklmnopqrstuvwxyzABCDEF"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
     return Measured(**json.loads(done.stdout))
 
 

@@ -11,8 +11,8 @@ import evalnoise
 from evalnoise.store.partition import PartitionWrite
 from evalnoise.store.store import Store
 from schemas.tables import CALLS
-from tests.support.small_store import row
 from tests.schemas.test_sql import make_protocol
+from tests.support.small_store import row
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

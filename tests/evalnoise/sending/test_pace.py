@@ -1,4 +1,4 @@
-"""The pace: no minute sees more than the study allows, estimates are put right, and headers are followed while they can be meant."""
+"""The pace: no minute sees more than is allowed, estimates are put right, and headers are followed while they can be meant."""
 
 from __future__ import annotations
 

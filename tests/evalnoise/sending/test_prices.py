@@ -57,7 +57,9 @@ def test_a_model_is_found_by_its_name_or_by_its_name_without_a_date(model, outpu
 
 
 def test_the_same_name_at_another_provider_has_its_own_price() -> None:
-    assert PriceTable(TABLE, "t").price(ANTHROPIC, "m") == Price(3.0, 15.0, 0.3, 3.75, f"2026-01-02 {hashlib.sha256(TABLE).hexdigest()[:12]}")
+    assert PriceTable(TABLE, "t").price(ANTHROPIC, "m") == Price(
+        3.0, 15.0, 0.3, 3.75, f"2026-01-02 {hashlib.sha256(TABLE).hexdigest()[:12]}"
+    )
 
 
 def test_the_providers_own_options_come_first() -> None:
