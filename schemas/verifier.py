@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
 from schemas.model import Model
 
+RECYCLE_JOBS: Final = 1000
+"""Candidates that a container serves, where the study does not say."""
 REQUIREMENT = r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?==[A-Za-z0-9][A-Za-z0-9.!+_-]*$"
 Requirement = Annotated[str, Field(pattern=REQUIREMENT)]
 """One Python package with its exact version, `name==version`."""
@@ -46,5 +48,5 @@ class VerifierSpec(Model):
     """Memory limit of a container."""
     workers: int = Field(default=0, ge=0, le=256)
     """Candidates verified at once; 0: one per processor. Not part of the protocol."""
-    recycle: int = Field(default=1000, ge=1, le=100_000)
+    recycle: int = Field(default=RECYCLE_JOBS, ge=1, le=100_000)
     """Candidates after which a container is replaced by a new one. Not part of the protocol."""

@@ -268,7 +268,7 @@ def test_fresh_isolation(info: ExecutorInfo, client: DockerClient) -> None:
     with Verifier(spec, "differential", info) as verifier:
         futures = [verifier.check(TASK, REFERENCE, source) for source in [leaves, finds, "def f(x): return 0"] * 2]
         checks = [future.result(120) for future in futures]
-        assert len(mine(client)) == 0
+        assert len(mine(client)) <= SPEC.workers, "those that wait for the next candidates"
     assert [check.reason for check in checks] == [Reason.PASS, Reason.PASS, Reason.MISMATCH] * 2
     assert len({check.container for check in checks}) == 6
     assert mine(client) == []

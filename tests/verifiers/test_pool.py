@@ -173,3 +173,42 @@ def test_a_sandbox_whose_work_broke_off_is_not_used_again() -> None:
         pool.close()
     assert (run.container, faults) == ("s0", ())
     assert log[0] == "close broken"
+
+
+def test_the_next_sandbox_is_prepared_while_a_job_runs_where_each_has_its_own() -> None:
+    log: list[str] = []
+    pool = Pool(starter([PLAIN] * 3, log), 1, recycle=1)
+    assert [pool.submit(run_job).result(10) for _ in range(3)] == ["s0", "s1", "s2"]
+    pool.close()
+    assert sorted(line for line in log if line.startswith("run")) == ["run s0", "run s1", "run s2"]
+    assert log.index("start s1") < log.index("close s0")
+    started, closed = ([line.split()[1] for line in log if line.startswith(verb)] for verb in ("start", "close"))
+    assert started == ["s0", "s1", "s2", "s3"]
+    assert sorted(closed) == started, "the one that nobody took is gone too"
+
+
+def test_none_is_prepared_beside_a_job_alone_or_where_sandboxes_are_kept() -> None:
+    for recycle, alone in ((1, True), (2, False)):
+        log: list[str] = []
+        pool = Pool(starter([PLAIN], log), 1, recycle=recycle)
+        pool.submit(lambda lane, alone=alone: lane.run_alone(JOB) if alone else lane.run(JOB)).result(10)
+        pool.close()
+        assert [line for line in log if "abort" not in line] == ["start s0", "run s0", "close s0"]
+
+
+def test_a_preparation_that_failed_is_told_and_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "_FIRST_PAUSE", 0.001)
+    good, calls = starter([PLAIN] * 2, []), iter([False, True, False, True])
+
+    def start() -> FakeSandbox:
+        if next(calls):
+            raise SandboxError("engine away")
+        return good()
+
+    pool = Pool(start, 1, recycle=1)
+    runs = [pool.submit(lambda lane: lane.run(JOB)).result(10) for _ in range(2)]
+    pool.close()
+    assert [(run.container, [fault.detail for fault in faults]) for run, faults in runs] == [
+        ("s0", []),
+        ("s1", ["no sandbox: engine away"]),
+    ]

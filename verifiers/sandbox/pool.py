@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from schemas.verifier import RECYCLE_JOBS
 from verifiers.jobs import Ended, Fault, Job, Run
 from verifiers.sandbox.base import Sandbox, SandboxError
 
 T = TypeVar("T")
 
-RECYCLE_JOBS = 1000
 _ATTEMPTS = 3
 _START_SECONDS = 60.0
 _FIRST_PAUSE = 0.2
@@ -83,6 +83,7 @@ class Lane:
         self._closing = closing
         self._recycle = recycle
         self._sandbox: Sandbox | None = None
+        self._prepared: Future[Sandbox] | None = None
         self._jobs = 0
         self._patient = True
         self._knows_canonicals = False
@@ -106,12 +107,12 @@ class Lane:
 
         Raises UnavailableError, and ClosedError when the pool is closed meanwhile.
         """
-        return self._attempts(job, self._gate.shared)
+        return self._attempts(job, self._gate.shared, ahead=self._recycle == 1)
 
     def run_alone(self, job: Job) -> tuple[Run, tuple[Fault, ...]]:
         """The same in a fresh sandbox, while no other job of this pool runs."""
         self.discard()
-        return self._attempts(job, self._gate.alone)
+        return self._attempts(job, self._gate.alone, ahead=False)
 
     def discard(self) -> None:
         """Remove the sandbox; the next job gets a new one."""
@@ -128,10 +129,16 @@ class Lane:
     def close(self) -> None:
         """Remove the sandboxes of this lane and of the one beside it."""
         self.discard()
+        if self._prepared is not None:
+            with contextlib.suppress(SandboxError):
+                self._prepared.result().close()
         if self._tests is not None:
-            self._tests.discard()
+            self._tests.close()
 
-    def _attempts(self, job: Job, gate: Callable[[], contextlib.AbstractContextManager[None]]) -> tuple[Run, tuple[Fault, ...]]:
+    def _attempts(
+        self, job: Job, gate: Callable[[], contextlib.AbstractContextManager[None]], *, ahead: bool
+    ) -> tuple[Run, tuple[Fault, ...]]:
+        """Run a job; `ahead`: and prepare the next job's sandbox meanwhile."""
         faults: list[Fault] = []
         while len(faults) < _ATTEMPTS:
             sandbox = self._ready(faults)
@@ -141,6 +148,8 @@ class Lane:
                 break
             try:
                 with gate():
+                    if ahead and self._prepared is None:
+                        self._prepared = _in_a_thread(self._start)
                     run = sandbox.run(job)
             except SandboxError as error:
                 faults.append(Fault(error.detail, error.container, os.getloadavg()[0]))
@@ -161,7 +170,8 @@ class Lane:
         pause = _FIRST_PAUSE
         while self._sandbox is None and not self._closing.is_set():
             try:
-                self._sandbox = self._start()
+                prepared, self._prepared = self._prepared, None
+                self._sandbox = self._start() if prepared is None else prepared.result()
             except SandboxError as error:
                 faults.append(Fault(f"no sandbox: {error.detail}", error.container, os.getloadavg()[0]))
                 if time.monotonic() + pause > deadline or self._closing.wait(pause):
@@ -172,6 +182,19 @@ class Lane:
                 self._jobs = 0
         self._patient = True
         return self._sandbox
+
+
+def _in_a_thread(start: Callable[[], Sandbox]) -> Future[Sandbox]:
+    future: Future[Sandbox] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(start())
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever takes the sandbox
+            future.set_exception(error)
+
+    threading.Thread(target=work, name="verifier-ahead", daemon=True).start()
+    return future
 
 
 def _is_abnormal(run: Run) -> bool:
