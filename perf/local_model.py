@@ -73,6 +73,7 @@ def main() -> int:
         for name in options.only or STUDIES:
             start = time.monotonic()
             code = _run(name, options, environment | {ADDRESS: server.base_url})
+            code = code if code >= 0 else 128 - code  # ended by a signal, as a shell says it
             seconds[name] = time.monotonic() - start
             if code:
                 return _explain(code, server)
@@ -140,14 +141,17 @@ def _run(name: str, options: argparse.Namespace, environment: dict[str, str]) ->
     if options.limit:
         command += ["--limit", str(options.limit)]
     print(f"\n######## {name}", flush=True)
-    # In a process group of its own, so that a terminal's Ctrl-C reaches it once, through here.
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, process_group=0)
+    process: subprocess.Popen[bytes] | None = None
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
-        process.send_signal(number)
+        if process:
+            process.send_signal(number)
 
+    # Before the run begins, which then has no time without them, nor inherits that a signal is ignored.
     previous = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
+        # In a process group of its own, so that a terminal's Ctrl-C reaches it once, through here.
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, process_group=0)
         return process.wait()
     finally:
         for number, handler in previous.items():
