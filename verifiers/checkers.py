@@ -46,8 +46,8 @@ class Bench(Protocol):
     def forget(self) -> None:
         """Let no later candidate have the candidate's sandbox.
 
-        For checkers that run a candidate again because of what it answered: it learns by that how right it was, and may have left
-        it there for others.
+        For checkers that may run a candidate again because of what it answered: it learns by that how right it was, and may have
+        left it there for others. They would learn as much from a new sandbox, so this is for all candidates of a task or for none.
         """
 
 

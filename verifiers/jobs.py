@@ -129,13 +129,13 @@ class Job:
     """Mode ``calls``: the candidate's whole program; mode ``published``: the task's code."""
     limits: Limits
     entry_point: str = ""
-    """Mode ``calls``: the function to call."""
+    """Mode ``calls``: the function to call; mode ``tests``: the one that the test calls."""
     inputs: tuple[str, ...] = ()
-    """Mode ``calls``: wire-encoded lists of positional arguments."""
+    """Mode ``calls``: wire-encoded lists of positional arguments; mode ``tests``: of both kinds, one for each call."""
     answer: str = ""
-    """The other modes: the candidate."""
+    """Modes ``expression`` and ``published``: the candidate."""
     preamble: str = ""
-    """Mode ``calls``: run before the program in the same namespace; what the candidate may rely on."""
+    """Modes ``calls`` and ``tests``: run first, in the same namespace; what the program or the test may rely on."""
     stop_at_exception: bool = True
     """Mode ``calls``: the first exception ends the job; false where the reference raises too."""
     skip_unencodable: bool = False

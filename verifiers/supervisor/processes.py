@@ -25,6 +25,7 @@ _READ_ANYTHING = 1 << 2
 """CAP_DAC_READ_SEARCH: reading files and searching folders of any user."""
 _TICK = os.sysconf("SC_CLK_TCK")
 _MEMORY_SLACK = 16 * 2**20
+"""What all candidates of a container together may leave in the kernel."""
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
@@ -122,7 +123,7 @@ class Container(Home):
         return _field(os.pread(self._oom, 4096, 0), b"oom_kill") if self._oom is not None else 0
 
     def leftovers(self, output: int) -> list[str]:
-        """Objects that belong to no process: of System V, and memory, as of files in sockets that hold each other.
+        """What belongs to no process: objects of System V, and memory, as for names that were asked for and are not there.
 
         There is no mercy for their container: they would be held against the next candidate.
         """
