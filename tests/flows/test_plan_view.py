@@ -135,3 +135,18 @@ def test_reverify_calls_nobody_and_verifies_every_cell_once(tmp_path):
     # The stack retries, so the live run may verify two candidates a cell; only the last of them is verified again.
     assert (live.provider, live.calls_most, live.verifications_most) == ("oracle", 48, 48)
     assert again == Line("a", "again", "frozen", "m", 4, 0, 0, 0, 24, 0, 0, 0.0)
+
+
+def test_second_attempts_with_feedback_are_counted_with_the_answers_that_they_hold():
+    found = {}
+    for rule in ("none", "resample", "with-feedback"):
+        stack = body()["stacks"][0] | {"retry": rule, "max_tokens": 100, "retry_prompt": "x" * 40}
+        conditions = [{"name": "live", "kind": "live"}]
+        (found[rule],) = plan_lines(resolve(Study.model_validate(body(stacks=[stack], conditions=conditions)), limit=6), set())
+    plain, again, told = found.values()
+    assert [(line.calls_least, line.calls_most, line.verifications_most) for line in found.values()] == [
+        (18, 18, 18), (18, 36, 36), (18, 36, 36),
+    ]  # fmt: skip
+    assert told.output_tokens_most == again.output_tokens_most == 2 * plain.output_tokens_most == 3600
+    # Each of 18 second requests holds an answer of 100 tokens and ten of feedback beside the prompt.
+    assert told.input_tokens - again.input_tokens == 18 * 110
