@@ -84,3 +84,26 @@ def test_a_missing_key_is_said_before_anything_is_written_or_started(evalnoise, 
     assert "OPENAI_API_KEY" in done.stderr
     assert len(done.stderr.strip().splitlines()) <= 2, done.stderr
     assert not (tmp_path / "s" / "protocols").exists()
+
+
+def test_answers_that_are_cut_off_stop_the_run_and_a_raised_limit_goes_on_from_them(evalnoise, tmp_path) -> None:
+    """Hard input 11: the run says how many, and what to do, and ends as one whose numbers must not be used."""
+    calls: list[int] = []
+
+    def cut_off(_: Received) -> Reply:
+        calls.append(1)
+        return WIRE.answer("```python\ndef f(", finish="length", answer_id=f"id-{len(calls)}")
+
+    with serve(script=cut_off) as server:
+        path = study_file(tmp_path, server.url)
+        command = ("run", path, "--store", tmp_path / "s", "--limit", "6")
+        key = {"OPENAI_API_KEY": "sk-0123456789abcdef"}
+        done = evalnoise(*command, **key)
+        assert done.returncode == 9
+        assert "Traceback" not in done.stdout + done.stderr
+        assert "truncated (limits.max_share.truncated), found 12 of 12, 100 %, so nothing more is asked" in done.stderr
+        raised = evalnoise(*command, "--set", "limits.max_share.truncated=1", **key)
+    assert len(calls) == 12
+    assert raised.returncode == 0, raised.stderr
+    assert "live: 12 truncated of 12 answers." in raised.stdout
+    assert "The study allows that: limits.max_share.truncated is 1." in raised.stdout

@@ -1,4 +1,4 @@
-"""Requests that hold a conversation: what each provider sends for a second attempt with feedback, and that it is another request."""
+"""Requests that hold a conversation: what each provider sends for a second attempt with feedback, under a key of its own."""
 
 from __future__ import annotations
 
