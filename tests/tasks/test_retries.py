@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -39,6 +40,7 @@ class Model:
     def __init__(self) -> None:
         self.mended = False
         self.asked: Counter[str] = Counter()
+        self._numbers = itertools.count()
 
     def __call__(self, received: Received) -> Reply:
         prompt = received.body["messages"][0]["content"]
@@ -48,7 +50,7 @@ class Model:
             return WIRE.error(400, "invalid_request_error", "no")
         if task.id == TORN and not self.mended:
             return Reply(body=b"<html>Bad gateway</html>", content_type="text/html")
-        return WIRE.answer(f"```python\n{task.reference}\n```", answer_id=f"id-{self.asked.total()}")
+        return WIRE.answer(f"```python\n{task.reference}\n```", answer_id=f"id-{next(self._numbers)}")
 
 
 class Bench:
