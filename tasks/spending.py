@@ -10,10 +10,11 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from evalnoise.sending.ledger import journalled
+from evalnoise.sending.ledger import journalled, journals
 from evalnoise.sending.prices import Price, PriceTable, max_output, price_of, price_table
 from evalnoise.sending.purse import Purse
-from evalnoise.store.manifest import SealedFile
+from evalnoise.store.manifest import Manifest, SealedFile
+from evalnoise.store.retries import open_retry, pending
 from evalnoise.store.store import StudyStore
 from schemas.errors import BudgetError
 from schemas.provider import RecordingProvider
@@ -71,10 +72,11 @@ def purse_of(plan: Plan, store: StudyStore, table: PriceTable) -> Purse:
         return Purse()
     prices = {(buyer.stack, buyer.condition): buyer.price for buyer in buyers(plan.study, table)}
     spent = held = 0.0
-    # One look at the manifest for both sources: a shard is in one of them.
-    live = store.manifest.live
-    sealed = [file for files in live.values() for file in files if file.table == CALLS.name]
-    for stack, condition, cost, most in (*_sealed(store, sealed, prices), *_journalled(store, live, prices)):
+    # One look at the manifest for both sources: a shard counts by one of them.
+    manifest = store.manifest
+    sealed = manifest.live.keys() - _asked_again(store, manifest)
+    files = [file for shard in sealed for file in manifest.live[shard] if file.table == CALLS.name]
+    for stack, condition, cost, most in (*_sealed(store, files, prices), *_journalled(store, sealed, prices)):
         if cost is not None:
             spent += cost
         elif most is not None:
@@ -82,6 +84,12 @@ def purse_of(plan: Plan, store: StudyStore, table: PriceTable) -> Purse:
         else:
             raise _no_bound(stack, condition)
     return Purse(limit, spent=spent, held=held)
+
+
+def _asked_again(store: StudyStore, manifest: Manifest) -> set[str]:
+    """Sealed shards of a retry that was broken off: their journals hold what is sealed, and what the retry sent since."""
+    retry = open_retry(manifest)
+    return set(pending(manifest, retry)) & journals(store) if retry else set()
 
 
 Prices = dict[tuple[str, str], Price | None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -28,6 +29,15 @@ class JournalSending:
     """Output tokens that the request allows; None: it names no limit."""
 
 
+def journals(store: StudyStore) -> set[str]:
+    """Names of the shards that have a journal."""
+    return set(_paths(store))
+
+
+def _paths(store: StudyStore) -> dict[str, Path]:
+    return {unquote(path.stem): path for path in store.path.glob("journal/*.jsonl")}
+
+
 def journalled(store: StudyStore, sealed: Collection[str]) -> Iterator[tuple[str, list[JournalSending]]]:
     """By shard that is not sealed, what was sent for it. A run may be at work on it: nothing is cut or written.
 
@@ -38,8 +48,7 @@ def journalled(store: StudyStore, sealed: Collection[str]) -> Iterator[tuple[str
     Raises:
         StoreError: A journal is damaged.
     """
-    for path in sorted(store.path.glob("journal/*.jsonl")):
-        shard = unquote(path.stem)
+    for shard, path in sorted(_paths(store).items()):
         if shard in sealed:
             continue
         with reading(path):

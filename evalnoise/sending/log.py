@@ -97,7 +97,7 @@ class CallLog:
             )
 
 
-def _defaults(kind: type[Response] | type[Failure]) -> tuple[tuple[str, Any], ...]:
+def _defaults(kind: type[Response | Failure]) -> tuple[tuple[str, Any], ...]:
     """The names of a record's fields, and what each holds unless it is said."""
     return tuple((f.name, {} if f.default_factory is not MISSING else f.default) for f in fields(kind))
 

@@ -21,7 +21,7 @@ def test_the_page_lists_every_code_once():
 def test_every_typed_error_has_a_code_of_its_own():
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, EvalnoiseError)]
     codes = [kind.exit_code for kind in kinds if kind.__bases__ == (EvalnoiseError,)]
-    assert len(set(codes)) == len(codes) == 8
+    assert len(set(codes)) == len(codes) == 9
     assert not {ExitCode.OK, ExitCode.INTERNAL, ExitCode.USAGE, ExitCode.INTERRUPTED} & set(codes)
 
 

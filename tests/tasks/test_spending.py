@@ -139,3 +139,30 @@ def test_who_buys_and_at_what_price() -> None:
         ("a", "cold", "openai", "m", 10.0),
         ("a", "j", "oracle", "k", 0.0),
     ]
+
+
+def test_a_shard_that_is_being_asked_again_counts_by_its_journal(tmp_path) -> None:
+    """A retry that is broken off has sendings that no sealed row has yet."""
+    from evalnoise.store.retries import Retry
+
+    with serve(script=Model()) as server:
+        plan = resolve(study(server.url, limits={"max_cost": 1.0}), limit=6)
+        stages.run(plan.study, tmp_path / "s", limit=6)
+        opened = Store.open(tmp_path / "s").study(plan.study.study, plan.digest)
+        (first, _) = measured_shards(plan.study, 6)
+        retry = Retry(1, "2026-01-02T03:04:05+00:00", {first.name: frozenset({TASKS[0].id})}, {})
+        opened.mark("retry", **retry.line())
+        before = purse_of(plan, opened, price_table(None))
+
+        async def send() -> None:
+            from evalnoise.providers.base import Request
+
+            request = Request("openai", "m", {"max_tokens": 300, "messages": []})
+            log = CallLog(opened.journal(first.name), "again#0", request)
+            await log.sent(datetime.now(UTC))
+
+        asyncio.run(send())
+        after = purse_of(plan, opened, price_table(None))
+    assert (before.spent, before.held) == (pytest.approx(12 * EACH), 0.0)
+    assert after.spent == pytest.approx(12 * EACH)
+    assert after.held > 300 * 10 / 1e6
