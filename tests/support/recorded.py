@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from evalnoise.providers.base import Request
@@ -20,3 +23,9 @@ def recorded(task: str, replicate: int, attempt: int, text: str, asked: Request 
     response = Response(text=text, response_class=more.pop("response_class", ResponseClass.COMPLETE), cost_usd=0.0, **more)
     key, body = ("", "") if asked is None else (asked.key(), asked.canonical().decode())
     return Recorded(task, replicate, attempt, response, key, body, position)
+
+
+def lines(path: Path, rows: Iterable[Any], *, tail: str = "") -> Path:
+    """A file of JSON Lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows) + tail)
+    return path
