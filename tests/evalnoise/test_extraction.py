@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalnoise.extraction import Extraction, extract
+from evalnoise.extraction import Extraction, answer_beyond_thinking, extract
 from schemas.records import Task, TaskKind
 
 ADD = "def add(a, b):\n    return a + b\n"
@@ -252,3 +252,35 @@ def test_long_answers_are_read_in_linear_time(part: str) -> None:
     started = time.process_time()
     extract(part * 50_000, task(TaskKind.ANSWER))
     assert time.process_time() - started < 5
+
+
+HARD: list[tuple[int, str, str | None, str]] = [
+    # Thinking in the text, ended and not: split off before anything is extracted.
+    (12, f"<think>def add(a, b):\n    return a * b\n</think>\n{fence(ADD)}", ADD, "fence-entry-point:0"),
+    (12, f"<think>\n{fence('def add(a, b): return a * b' + chr(10))}", None, "unclosed-think"),
+    # No fence, tags, indentation, several fences, tildes, prose after.
+    (14, ADD, ADD, "unfenced"),
+    (14, f"Here:\n{fence(ADD, 'py')}It adds.", ADD, "fence-entry-point:0"),
+    (14, f"Here:\n\n   ```\n   {ADD.replace(chr(10), chr(10) + '   ').rstrip()}\n   ```\n", ADD, "fence-entry-point:0"),
+    (14, f"{fence(ADD)}Run it:\n{fence(USE)}", ADD, "fence-entry-point:0"),
+    (14, f"Here:\n{fence(ADD, '', '~~~~')}It adds.", ADD, "fence-entry-point:0"),
+    # A call after the function is part of the program; what cannot be parsed is kept as it is and fails for what it is.
+    (15, f"{ADD}\nprint(add(5, 1))\n", f"{ADD}\nprint(add(5, 1))\n", "unfenced"),
+    (15, fence(f"{ADD}\nprint(add(5, 1))\n"), f"{ADD}\nprint(add(5, 1))\n", "fence-entry-point:0"),
+    (15, fence(BAD), BAD, "fence-entry-point:0"),
+    (15, fence("nothing that parses, (\n"), "nothing that parses, (\n", "fence-last:0"),
+    # Half of a pair of surrogates inside a program.
+    (1, fence(f"{ADD}S = '\ud835'\n"), f"{ADD}S = '\ud835'\n", "fence-entry-point:0"),
+]
+
+
+@pytest.mark.parametrize(("number", "text", "candidate", "rule"), HARD, ids=[f"hard input {row[0]}" for row in HARD])
+def test_hard_inputs(number: int, text: str, candidate: str | None, rule: str) -> None:
+    assert extract(text, task()) == Extraction(candidate, rule)
+
+
+@given(st.lists(PIECES | st.text(max_size=5), max_size=20).map("".join))
+def test_thinking_that_does_not_end_is_seen_by_the_class_of_a_response_too(text: str) -> None:
+    found = extract(text, task())
+    if answer_beyond_thinking(text) is None:
+        assert found == Extraction(None, "unclosed-think")

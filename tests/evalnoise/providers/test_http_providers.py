@@ -193,6 +193,7 @@ def test_implausible_counts_are_unknown(dialect, usage):
 
 
 def test_the_served_model_is_what_the_server_says(dialect):
+    """Hard input 34: an alias that points elsewhere now shows in the served model, not in the one that was asked for."""
     with serve(dialect.answer(model="another-model")) as server:
         (response,) = call(dialect, server)
     assert response.served_model == "another-model"
