@@ -1,4 +1,4 @@
-"""Batches of OpenAI and Anthropic: joined by id over files in any order, with the keys of live requests, and nothing lost unsaid."""
+"""Batches of OpenAI and Anthropic: joined by id over files in any order, with the keys of live requests; nothing is lost unsaid."""
 
 from __future__ import annotations
 
