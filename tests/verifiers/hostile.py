@@ -222,6 +222,7 @@ ATTACKS = (
     _attempt("interrupt of the supervisor", "os.kill(1, signal.SIGINT)"),
     _attempt("end of the supervisor", "os.kill(1, signal.SIGKILL)"),
     _attempt("trace of the supervisor", "if libc.ptrace(16, 1, 0, 0) != 0: raise OSError"),
+    _attempt("to be traced by the supervisor", "if libc.ptrace(0, 0, 0, 0) != 0: raise OSError"),
     _attempt("root", "os.setuid(0)"),
     _attempt("a name space", "if libc.unshare(0x10000000) != 0: raise OSError"),
     _attempt("a mount", "if libc.mount(b'none', b'/tmp', b'tmpfs', 0, None) != 0: raise OSError"),
@@ -244,6 +245,10 @@ ATTACKS = (
     Attack("output set aside", "import os\ndef f(x):\n    os.posix_fallocate(3, 0, 2**25)\n    return x * 2 + 1", "output-limit"),
     Attack("output cut", "import os\ndef f(x):\n    os.ftruncate(3, 0)\n    return x * 2 + 1", "protocol-error"),
     Attack("output opened anew", "def f(x):\n    open('/proc/self/fd/3', 'wb').close()\n    return x * 2 + 1", "protocol-error"),
+    _then_honest(
+        "output past the cache",
+        "import fcntl\ntry: fcntl.fcntl(3, fcntl.F_SETFL, fcntl.fcntl(3, fcntl.F_GETFL) | os.O_DIRECT)\nexcept OSError: pass",
+    ),
     Attack("output taken back", "import os\ndef f(x):\n    os.lseek(3, 0, 0)\n    return x * 2 + 1", "mismatch"),
     Attack(
         "output punched out",

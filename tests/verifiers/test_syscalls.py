@@ -42,6 +42,7 @@ NUMBERS = {
     "request_key": (249, 218),
     "keyctl": (250, 219),
     "io_setup": (206, 0),
+    "ptrace": (101, 117),
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),

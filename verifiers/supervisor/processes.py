@@ -41,10 +41,12 @@ class Tally:
     peak: int = 0
 
     def reap(self, *, block: bool = False) -> bool:
-        """Collect one ended child; whether there was one. Raises ChildProcessError when no child is left at all."""
+        """Collect one ended child; whether there was news of one. Raises ChildProcessError when no child is left at all."""
         pid, status, usage = os.wait4(-1, 0 if block else os.WNOHANG)
         if pid == 0:
             return False
+        if os.WIFSTOPPED(status):
+            return True  # a process that chose to be traced by its parent; it lives on
         self.cpu += usage.ru_utime + usage.ru_stime
         self.peak = max(self.peak, usage.ru_maxrss * _PEAK_UNIT)
         if pid == self.main:

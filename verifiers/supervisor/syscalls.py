@@ -3,7 +3,8 @@
 The engine's own filter stays in force; this one is added to it. Without `socket` there is no address to take, no name to leave and
 no counter of a network to move. Without `sendmsg` no file can be put into a socket, where a cycle of them would live on without a
 process. `memfd_secret` and `io_uring` hold memory that no account of the container names; keys belong to a user, not to a process;
-`io_setup` draws on a number that is one for the whole machine. Pairs of connected sockets and pipes are left: threads, asyncio and
+`io_setup` draws on a number that is one for the whole machine. With `ptrace` a process can make its parent, the supervisor, the one
+that traces it, who is then told of stops as if they were ends. Pairs of connected sockets and pipes are left: threads, asyncio and
 multiprocessing need no more.
 
 Of three calls some arguments are refused. To ask for a pair of sockets of an unknown family, or for another discipline of a
@@ -43,15 +44,15 @@ class _Machine(NamedTuple):
 
     architecture: int
     refused: tuple[int, ...]
-    """socket, sendmsg, sendmmsg, userfaultfd, add_key, request_key, keyctl, io_setup, and those of all machines."""
+    """socket, sendmsg, sendmmsg, userfaultfd, add_key, request_key, keyctl, io_setup, ptrace, and those of all machines."""
     socketpair: int
     ioctl: int
     fcntl: int
 
 
 _MACHINES = {
-    "x86_64": _Machine(0xC000003E, (41, 46, 307, 323, 248, 249, 250, 206, *_EVERYWHERE), 53, 16, 72),
-    "aarch64": _Machine(0xC00000B7, (198, 211, 269, 282, 217, 218, 219, 0, *_EVERYWHERE), 199, 29, 25),
+    "x86_64": _Machine(0xC000003E, (41, 46, 307, 323, 248, 249, 250, 206, 101, *_EVERYWHERE), 53, 16, 72),
+    "aarch64": _Machine(0xC00000B7, (198, 211, 269, 282, 217, 218, 219, 0, 117, *_EVERYWHERE), 199, 29, 25),
 }
 
 
