@@ -83,7 +83,7 @@ def _carry_journal(store: StudyStore, before: StudyStore, shard: str) -> None:
 
 
 def notes(store: StudyStore) -> list[dict[str, Any]]:
-    """Lines of the manifest that a reader of the numbers must know, those of predecessors first: retries, conditions that ran apart."""
+    """What a reader of the numbers must know, from the manifest, predecessors first: retries, conditions that ran apart."""
     note = inherited_note(store)
     own = [line for line in store.manifest.others if line.get("kind") in {"retry", "only"}]
     return [*(note["notes"] if note else []), *own]
