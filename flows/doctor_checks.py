@@ -27,7 +27,7 @@ from flows.plan_view import checker_text
 from flows.server import ServerState, server_status
 from flows.status_view import at_work
 from schemas.errors import EvalnoiseError, ExitCode, StudyError
-from schemas.provider import AnthropicProvider, OpenAIProvider, RecordingProvider
+from schemas.provider import AnthropicProvider, OpenAIProvider, PluginProvider, RecordingProvider
 from schemas.records import Benchmark
 from schemas.study import Stack, Study
 from schemas.verifier import VerifierSpec
@@ -201,7 +201,7 @@ def _keys_of(study: Study) -> dict[str, list[str]]:
     specs = [(f"stack {s.name}", study.provider(s, c)) for s in study.stacks for c in study.conditions if c.source is None]
     judges = [(f"judge {j.name}", j.provider) for j in (study.judge.conditions if study.judge else ())]
     for user, spec in (*specs, *judges):
-        if isinstance(spec, OpenAIProvider | AnthropicProvider):
+        if isinstance(spec, OpenAIProvider | AnthropicProvider | PluginProvider) and spec.api_key_env:
             users.setdefault(spec.api_key_env, {})[user] = None
     return {name: list(who) for name, who in users.items()}
 

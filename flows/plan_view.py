@@ -135,6 +135,8 @@ def print_plan(plan: Plan, store: Path) -> None:
     for name, info in plan.executors.items():
         runs = "runs no code" if info.kind == "none" else f"executor {info.kind}, Python {info.python}"
         console.print(f"Stack {name}: checker {checker_text(protocol.checkers[name])}, {runs}.")
+    for name, identity in protocol.providers.items():
+        console.print(f"Provider of {name}: {checker_text(identity)}.")
     if any(stack.verifier.isolation == "fresh" and plan.executors[stack.name].kind == "docker" for stack in study.stacks):
         console.print("Isolation fresh: a container for every candidate, about a second each and a worker's whole time.")
     console.print(_dag_table(stages(study, protocol.n_tasks)))
@@ -154,7 +156,7 @@ def print_plan(plan: Plan, store: Path) -> None:
 
 
 def checker_text(identity: Mapping[str, Any]) -> str:
-    """A checker in a few words: name, version, the distribution that it comes from if that is not evalnoise, options."""
+    """A checker, or another package's provider, in few words: name, version, the distribution if that is not evalnoise, options."""
     options = ", ".join(f"{name} {json.dumps(value)}" for name, value in identity["options"].items())
     whence = f" of {identity['distribution']}" if identity["distribution"] else ""
     return f"{identity['name']} {identity['version']}{whence}{f' ({options})' if options else ''}"

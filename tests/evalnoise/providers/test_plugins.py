@@ -8,11 +8,14 @@ import sys
 
 import pytest
 from pydantic import ValidationError
+from typer.testing import CliRunner
 from wire.client import CONTEXT, KEY
 
 from evalnoise.providers import registry
 from evalnoise.providers.base import Failure, Kind
 from evalnoise.providers.make import make_provider, request_maker
+from flows.cli import app
+from flows.doctor_checks import check_keys as check_keys_of
 from schemas.errors import ProviderError, StudyError
 from schemas.provider import PluginProvider
 from schemas.records import Response
@@ -231,3 +234,15 @@ def test_a_condition_changes_single_options(packages):
     base["conditions"][1] |= {"provider": {"options": {"temperature": 0.5}}}
     with pytest.raises(ValidationError, match="temperature-zero"):
         Study.model_validate(base)
+
+
+def test_plan_and_doctor_say_who_it_is_and_which_key_it_needs(packages, tmp_path, monkeypatch):
+    install_the_guides_example(packages, group=GROUP)
+    monkeypatch.delenv("SHOUTING_KEY", raising=False)
+    file = tmp_path / "study.json"
+    file.write_text(json.dumps(study(api_key_env="SHOUTING_KEY").model_dump(mode="json", exclude_unset=True)))
+    result = CliRunner(env={"COLUMNS": "300"}).invoke(app, ["plan", str(file), "--store", str(tmp_path / "s"), "--limit", "2"])
+    assert result.exit_code == 0, result.output
+    assert 'Provider of a/cold: shouting 1 of shouting-provider 0.3 (temperature 0.0, suffix "?").' in result.output
+    findings = list(check_keys_of(study(api_key_env="SHOUTING_KEY")))
+    assert [finding.text for finding in findings] == ["SHOUTING_KEY is not set, and stack a needs it"]
