@@ -7,7 +7,20 @@ import sys
 
 from perf.measure import ROOT
 
-PARTS = ("demo", "oracle_coverage", "cruxeval", "canonicals", "agreement", "verify", "flips", "soak", "budgets", "kills", "paid", "generate")
+PARTS = (
+    "demo",
+    "oracle_coverage",
+    "cruxeval",
+    "canonicals",
+    "agreement",
+    "verify",
+    "flips",
+    "soak",
+    "budgets",
+    "kills",
+    "paid",
+    "generate",
+)
 
 
 def main() -> int:

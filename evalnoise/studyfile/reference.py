@@ -17,7 +17,8 @@ _LONG = 60
 _HEAD = """\
 # The study file
 
-This page is made from the models in `schemas/study.py`, `provider.py` and `verifier.py` by `python -m evalnoise.studyfile.reference`; do not edit it by hand.
+This page is made from the models in `schemas/study.py`, `provider.py` and `verifier.py` by
+`python -m evalnoise.studyfile.reference`; do not edit it by hand.
 The same facts for editors are in `schemas/study.schema.json`: put `# yaml-language-server: $schema=<path to it>` on the first line
 of a study. `evalnoise init` does that.
 

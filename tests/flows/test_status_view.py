@@ -16,7 +16,6 @@ from schemas.errors import StoreError
 from schemas.tables import CALLS
 from tests.support.small_store import SENT, build, protocol, row
 
-
 SENT_RECORD = {"request_key": "k", "size": 300, "max_output": 20}
 
 

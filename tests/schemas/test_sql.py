@@ -174,11 +174,12 @@ def test_every_sql_file_is_loaded():
     assert names == {view.name for view in load_views()}
 
 
-def test_the_sql_files_ship_in_the_wheel(tmp_path):
+def test_the_sql_files_and_the_prices_ship_in_the_wheel(tmp_path):
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
     (wheel,) = tmp_path.glob("*.whl")
-    assert {f"schemas/sql/{view.name}.sql" for view in load_views()} <= set(zipfile.ZipFile(wheel).namelist())
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {f"schemas/sql/{view.name}.sql" for view in load_views()} | {"evalnoise/prices.toml"} <= names
 
 
 @pytest.mark.parametrize(
