@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import struct
+import platform
 from dataclasses import dataclass
+
+from tests.verifiers.programs import HOARDER
 
 HONEST = "def f(x):\n    return x * 2 + 1\n"
 INPUTS = (1, 5, 7)
@@ -39,17 +41,6 @@ def _attempt(name: str, body: str) -> Attack:
         "        return 'not refused'\n    return x * 2 + 1\n"
     )
     return Attack(name, source, "pass")
-
-
-def _hoarder() -> bytes:
-    """A program for x86-64 of no size at all, which fills the memory with files in memory that no process has mapped."""
-    make = bytes.fromhex("b83f010000 488d3d2a000000 31f6 0f05")  # memfd_create(a text behind the code, 0)
-    fill = bytes.fromhex("89c7 b81d010000 31f6 31d2 41ba00000002 0f05")  # fallocate(that, 0, 0, 32 MiB)
-    code = make + fill + bytes((0xEB, 256 - len(make) - len(fill) - 2))  # and again
-    start, headers = 0x400000, 64 + 56
-    size = headers + 64
-    file = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<2HI3QI6H", 2, 62, 1, start + headers, 64, 0, 0, 64, 56, 1, 0, 0, 0)
-    return (file + struct.pack("<2I6Q", 1, 5, 0, start, start, size, size, 0x1000) + code).ljust(size, b"\0")
 
 
 ATTACKS = (
@@ -101,10 +92,10 @@ ATTACKS = (
     # When memory runs out the kernel takes the supervisor, because the candidate is smaller and lowered its own rank.
     Attack(
         "memory, and nobody to take but the supervisor",
-        f"import ctypes, os\nPROGRAM = {_hoarder()!r}\ndef f(x):\n    ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)\n"
+        f"import ctypes, os\nPROGRAM = {HOARDER!r}\ndef f(x):\n    ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)\n"
         "    with open('/proc/self/oom_score_adj', 'w') as rank: rank.write('0')\n"
         "    file = os.memfd_create('program')\n    os.write(file, PROGRAM)\n    os.execve(file, ['program'], {})",
-        "oom exception",
+        "oom" if platform.machine() == "x86_64" else "exception",
     ),
     Attack("memory that nobody has", "def f(x): return bytearray(2**50)", "oom"),
     Attack(

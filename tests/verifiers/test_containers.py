@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from docker import DockerClient
@@ -179,3 +180,24 @@ def test_aborting_and_removing(info: ExecutorInfo, client: DockerClient) -> None
     sandbox.close()
     sandbox.close()
     assert mine(client) == []
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "flag", "events", "out"),
+    [(137, True, [], True), (137, False, ["oom"], True), (137, False, [], False), (0, False, ["oom"], False)],
+)
+def test_the_engine_may_hear_of_memory_after_the_end(exit_code: int, flag: bool, events: list[str], out: bool) -> None:
+    class Api:
+        def inspect_container(self, _: str) -> object:
+            times = {"StartedAt": "2026-01-02T03:04:05.123456789Z", "FinishedAt": "2026-01-02T03:04:06.000000001Z"}
+            return {"State": {"OOMKilled": flag, "ExitCode": exit_code, **times}}
+
+        def events(self, since: str, until: int, filters: dict[str, str]) -> list[str]:
+            assert (since, until) == ("2026-01-02T03:04:05.123456789Z", 1_767_323_048)
+            assert filters == {"container": "c", "event": "oom"}
+            return events
+
+    sandbox = object.__new__(ContainerSandbox)
+    sandbox._client = SimpleNamespace(api=Api())  # type: ignore[assignment]
+    sandbox._id = "c"
+    assert sandbox._out_of_memory() is out

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from schemas.records import Outcome, Reason, Reference, Task, TaskKind
 from schemas.values import decode, encode
 from schemas.verifier import VerifierSpec
 from tests.verifiers.hostile import ATTACKS, HONEST, INPUTS, Attack
+from tests.verifiers.programs import BRIM, SIZE
 from tests.verifiers.support import function_task, reference_of
 from verifiers.differential import Differential
 from verifiers.image.build import ensure_image
@@ -150,6 +153,42 @@ def test_memory_of_the_kernel_that_outlives_a_candidate_ends_the_container(docke
     assert (many.reason, many.leftovers) == (Reason.PASS, ("memory",))
     assert few.container == many.container != after.container
     assert (after.reason, after.leftovers) == (Reason.PASS, ())
+
+
+# Leaves so little memory that the supervisor cannot clean up, and then none is left but itself to be killed.
+FULL = f"""
+import os, struct
+PROGRAM, SIZE = {BRIM!r}, {SIZE}
+def f(x):
+    there = "/sys/fs/cgroup/memory/memory.%s_in_bytes"
+    limit, used = (int(open(there % name).read()) for name in ("limit", "usage"))
+    size = (limit - used + 1024 * SPARE) // 4096 * 4096
+    program = PROGRAM.replace(struct.pack("<Q", SIZE), struct.pack("<Q", size))
+    program = program.replace(struct.pack("<Q", SIZE // 4096), struct.pack("<Q", size // 4096))
+    file = os.memfd_create("p")
+    os.write(file, program)
+    os.mkdir("a")
+    open("a/b", "w").close()
+    os.write(3, b"o%d\\n" % (x * 2 + 1))
+    os.execve(file, ["p"], {{}})
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the candidate is a program for it")
+def test_a_container_that_is_full_to_the_brim_is_the_candidates_doing(image: str) -> None:
+    """A run of it ended in `infrastructure` now and then: the engine hears of the end first, and then of the memory."""
+    if not Path("/sys/fs/cgroup/memory").exists():
+        pytest.skip("the candidate looks at control groups of version 1")
+    ends = set()
+    for spare in (*range(1_180, 1_260, 16), 3_000):
+        sandbox = ContainerSandbox(image, 96)
+        try:
+            run = sandbox.run(CHECKER.job(TASK, REFERENCE, f"SPARE = {spare}\n{FULL}", 1.0))
+        finally:
+            sandbox.close()
+        ends.add((CHECKER.judge(TASK, REFERENCE, run).reason, run.ended is Ended.OOM or "sysv" in run.leftovers))
+    assert (Reason.OOM, True) in ends
+    assert ends <= {(Reason.OOM, True), (Reason.EARLY_EXIT, True)}
 
 
 # Marks bytes as packets, so that a short read somewhere on their way drops some, and puts frames of its own behind them.

@@ -9,6 +9,7 @@ import socket
 import struct
 import time
 import uuid
+from datetime import datetime
 from typing import Any
 
 from docker import DockerClient
@@ -22,6 +23,8 @@ _START_SECONDS = 60.0
 _PROCESSES = 96
 _SCRATCH = "/tmp"  # noqa: S108 - inside the container
 _STDOUT = 1
+_KILLED = 137
+_LATE_SECONDS = 2
 # Users' limits are counted per user id on the whole machine, so containers that run at once use different ids.
 _FIRST_UIDS = itertools.cycle(range(20_000, 60_000, 1_000))
 _SKIP = os.getpid() % 40
@@ -90,8 +93,15 @@ class ContainerSandbox:
             self._client.close()
 
     def _out_of_memory(self) -> bool:
+        """Whether the kernel ended the container for memory. The engine may hear of that after it heard of the end."""
         with contextlib.suppress(*ENGINE_ERRORS):
-            return bool(self._client.api.inspect_container(self._id)["State"]["OOMKilled"])
+            state = self._client.api.inspect_container(self._id)["State"]
+            if state["OOMKilled"] or state["ExitCode"] != _KILLED:
+                return bool(state["OOMKilled"])
+            ended = datetime.fromisoformat(f"{state['FinishedAt'][:19]}+00:00")
+            until = int(ended.timestamp()) + _LATE_SECONDS
+            wanted = {"container": self._id, "event": "oom"}
+            return any(self._client.api.events(since=state["StartedAt"], until=until, filters=wanted))
         return False
 
 

@@ -125,7 +125,7 @@ class Supervisor:
             wall = time.monotonic() - started
             cpu = self._home.total(tally)
         os.close(told)
-        clean = wipe(self._folders, lambda: self._home.become(uid), self._empty)
+        clean = wipe(self._folders, partial(self._become_wiper, uid), self._empty)
         written = os.fstat(output).st_size
         if ended == "exited" and written > limits.total:
             ended = "overflow"
@@ -182,6 +182,11 @@ class Supervisor:
         with contextlib.suppress(ChildProcessError):
             while tally.reap():
                 pass
+
+    def _become_wiper(self, uid: int) -> None:
+        """In the process that wipes: what the candidate left may be all the memory that there is."""
+        _be_killed_first()
+        self._home.become(uid)
 
     def _become_candidate(self, limits: Header, uid: int, output: int, tell: int) -> Callable[[], None]:
         """In the new process: read the job and take the place of a candidate; what is left to do."""
