@@ -140,6 +140,8 @@ def _run(name: str, options: argparse.Namespace, environment: dict[str, str]) ->
         command += ["--replicates", str(options.replicates)]
     if options.limit:
         command += ["--limit", str(options.limit)]
+    for change in options.set or ():
+        command += ["--set", change]
     print(f"\n######## {name}", flush=True)
     process: subprocess.Popen[bytes] | None = None
 
@@ -186,6 +188,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=list(STUDIES), help="repeatable; default: both")
     parser.add_argument("--replicates", type=int, help="instead of the study's")
     parser.add_argument("--limit", type=int, help="only the first tasks of each benchmark")
+    parser.add_argument("--set", action="append", metavar="PATH=VALUE", help="as of `evalnoise run`; repeatable")
     parser.add_argument("--slots", type=int, default=8, help="requests that the server answers at once")
     parser.add_argument("--no-cache", action="store_true", help="the server reads every prompt anew")
     return parser.parse_args()

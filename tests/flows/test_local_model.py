@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -33,7 +35,18 @@ def model() -> None:
 def demo(model, docker_engine, environment, tmp_path) -> Iterator[Start]:
     """Starts the demo on two tasks with two replicates; what a test leaves running is ended."""
     started: list[subprocess.Popen[str]] = []
-    arguments = ["--store", str(tmp_path / "s"), "--only", "small", "--limit", "2", "--replicates", "2"]
+    arguments = [
+        "--store",
+        str(tmp_path / "s"),
+        "--only",
+        "small",
+        "--limit",
+        "2",
+        "--replicates",
+        "2",
+        "--set",
+        "limits.patience=1",
+    ]
 
     def start() -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "perf.local_model", *arguments]
@@ -79,23 +92,15 @@ def test_a_real_model_is_measured_and_the_same_command_resumes_on_the_same_port(
 @pytest.mark.docker
 @pytest.mark.localmodel
 @pytest.mark.prefect
-def test_a_killed_model_server_is_a_provider_error_and_ctrl_c_ends_in_order(demo, tmp_path):
+def test_a_killed_model_server_is_a_provider_error_and_the_same_command_resumes(demo, tmp_path):
     process = demo()
     server = waited_for(process, "perf/model_server.py", tmp_path)
     os.kill(server, signal.SIGKILL)
     code, _, err = finished(process)
     assert code == 8, err
-    assert "evalnoise: provider openai at http://127.0.0.1:" in err
+    assert "error: provider openai at http://127.0.0.1:" in err
     assert "The model server has ended (code -9)." in err
     assert "Traceback" not in err
-
-    process = demo()
-    waited_for(process, "perf/model_server.py", tmp_path)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal's Ctrl-C does
-    code, _, err = finished(process)
-    assert code in (0, 130), err  # it may have been at its end already
-    assert "Traceback" not in err
-    assert not children(process.pid)
 
     code, out, err = finished(demo())
     assert code == 0, err
@@ -121,6 +126,33 @@ def children(parent: int) -> list[tuple[int, str]]:
 
 def figures(out: str) -> str:
     return out[out.index("\n== ") : out.index("\nthis command:")]
+
+
+def test_ctrl_c_reaches_the_run_once_and_its_exit_code_is_kept(monkeypatch, tmp_path):
+    marks = tmp_path / "marks"
+    script = (
+        "import pathlib, signal, sys, time\n"
+        f"marks = pathlib.Path({str(marks)!r})\n"
+        "signal.signal(signal.SIGINT, lambda *_: marks.write_text(marks.read_text() + 'int '))\n"
+        "marks.write_text('ready ')\n"
+        "deadline = time.monotonic() + 20\n"
+        "while 'int' not in marks.read_text() and time.monotonic() < deadline: time.sleep(0.01)\n"
+        "time.sleep(0.3)\n"
+        "sys.exit(130)\n"
+    )
+    monkeypatch.setattr(local_model, "EVALNOISE", [sys.executable, "-c", script])
+
+    def press() -> None:
+        while not marks.exists() or not marks.read_text():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    options = argparse.Namespace(store="s", replicates=None, limit=None, set=None)
+    before = signal.getsignal(signal.SIGINT)
+    assert local_model._run("small", options, dict(os.environ)) == 130
+    assert marks.read_text() == "ready int "
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_without_the_packages_it_is_skipped_with_a_reason(monkeypatch, capsys):
