@@ -195,7 +195,7 @@ def test_types_are_those_of_yaml_1_2(write):
     study = load_study(write(text))
     assert (study.night, study.analysis.alpha, study.analysis.seed, study.analysis.deltas) == ("2026-11-01", 0.001, 16, (1.0, 0.5))
     message = failure(write(changed("    provider:\n", "    retry: no\n    provider:\n")))
-    assert "stacks.0.retry: expected 'none' or 'resample', found the text 'no'" in message
+    assert "stacks.0.retry: expected 'none', 'resample' or 'with-feedback', found the text 'no'" in message
 
 
 def test_keys_are_text_as_written(write):

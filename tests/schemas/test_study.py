@@ -35,11 +35,12 @@ def test_schema_says_its_draft_and_describes_everything():
             assert prop.get("description") or "$ref" in prop, f"{name}.{key} has no docstring"
 
 
-def test_six_studies_ship():
+def test_seven_studies_ship():
     assert [path.stem for path in SHIPPED] == [
         "cruxeval",
         "cruxeval-gpt-3.5-turbo",
         "humaneval-openai",
+        "local-model",
         "mbpp-anthropic",
         "starter",
         "verifier-noise",

@@ -25,10 +25,13 @@ def file_digests(study: StudyStore, table: Table) -> dict[str, str]:
 
 
 def stable_rows(study: StudyStore, table: Table) -> list[dict[str, Any]]:
-    """The rows without the columns marked `measured`, with their partition keys, in order."""
-    names = (*table.partition, *table.stable_columns)
-    rows = [{name: row[name] for name in names} for row in study.read(table).to_pylist()]
-    return sorted(rows, key=repr)
+    """The rows without the columns marked `measured`, with their partition keys, in order.
+
+    Of `calls` those that got an answer: a kill leaves rows of calls that got none, and the number of the one that did is then higher.
+    """
+    names = [name for name in (*table.partition, *table.stable_columns) if (table.name, name) != (CALLS.name, "sending")]
+    found = [row for row in study.read(table).to_pylist() if table.name != CALLS.name or (row["answered"] and not row["error"])]
+    return sorted(({name: row[name] for name in names} for row in found), key=repr)
 
 
 def differences(one: Path, other: Path) -> list[str]:

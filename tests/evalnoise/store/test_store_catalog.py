@@ -323,6 +323,7 @@ def test_a_column_younger_than_the_files_is_null(store, study, outcome_rows, mon
 def test_an_all_null_file_beside_one_with_values(store, study):
     row = {"study": "demo", "protocol": study.protocol, "benchmark": "b", "stack": "s", "task_id": "t", "position": 0}
     row |= {"candidate_sha256": "x", "verdict": "pass", "reason": "", "text": "", "request_key": "", "reference_outcome": "pass"}
+    row |= {"response_class": "complete", "stated": "pass"}
     for repeat, confidence in enumerate((None, 80.0)):
         write = PartitionWrite(VERDICTS, {"condition": "j", "repeat": repeat}, [row | {"confidence": confidence}], "a")
         study.commit(f"judge-{repeat}", [write])
