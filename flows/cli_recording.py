@@ -18,7 +18,7 @@ NameOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON value.")]
 AllOption = Annotated[bool, typer.Option("--all", help="All lines, not the first twenty of a kind.")]
-SideA = Annotated[str, typer.Argument(help="A recording (name or folder), or STUDY/STACK/CONDITION[/rN].", metavar="A")]
+SideA = Annotated[str, typer.Argument(help="A recording, or STUDY/STACK/CONDITION (and /rN: one replicate).", metavar="A")]
 SideB = Annotated[str, typer.Argument(help="The other one.", metavar="B")]
 Recording = Annotated[str, typer.Argument(help="A recording: its name in the store, or its folder.", metavar="RECORDING")]
 
