@@ -154,7 +154,10 @@ class RecordingFolder:
         return self.manifest
 
     def read(self) -> list[Recorded]:
-        """The sealed rows. Raises what `manifest` raises, and StoreError and RecordingDigestError for the Parquet file."""
+        """The sealed rows, which are those of the manifest's digest.
+
+        Raises what `manifest` raises, and StoreError and RecordingDigestError for the Parquet file.
+        """
         path, manifest = self.path / RESPONSES, self.manifest
         with reading(path):
             data = path.read_bytes()
@@ -167,17 +170,21 @@ class RecordingFolder:
                 remedy=_ANEW,
             )
         try:
-            return [from_row(row) for row in read_partition(RECORDED, {}, data).to_pylist()]
+            rows = [from_row(row) for row in read_partition(RECORDED, {}, data).to_pylist()]
         except (pa.ArrowException, ValueError, TypeError, KeyError) as error:
             found = f"{type(error).__name__}: {error}"[:300]
             raise RecordingDigestError(str(path), expected="the rows of a recording", found=found, remedy=_ANEW) from None
+        # The seal of the bytes is no part of the digest that a protocol pins; the rows are.
+        contents = hashlib.sha256(_contents([to_row(row) for row in rows])).hexdigest()
+        if contents != manifest.contents:
+            expected, found = f"responses with the digest {manifest.contents[:12]}, as the manifest says", contents[:12]
+            raise RecordingDigestError(f"{path}, contents", expected=expected, found=found, remedy=_ANEW)
+        return rows
 
     def verify(self) -> None:
-        """Check every digest and every count of the manifest against the rows. Raises RecordingDigestError."""
+        """Check every count of the manifest against the rows, too. Raises RecordingDigestError."""
         rows, manifest = self.read(), self.manifest
-        table_rows = [to_row(row) for row in rows]
         found = {
-            "contents": hashlib.sha256(_contents(table_rows)).hexdigest(),
             "occurrences": len(rows),
             "tasks": len({row.task_id for row in rows}),
             "replicates": complete_replicates(rows),

@@ -150,6 +150,19 @@ def test_damage_is_an_error_that_names_the_file(tmp_path, name, change, said):
     assert caught.value.exit_code == 4
 
 
+def test_other_responses_under_a_corrected_seal_are_refused(tmp_path):
+    """The seal of the bytes is in no digest: whoever changes both must not get a replay under the digest that a protocol pins."""
+    made = folder(tmp_path)
+    other = folder(tmp_path / "x", rows=[*ROWS[:2], recorded("b", 0, 0, "forged", request("b"), position=1)])
+    shutil.copy(other.path / "responses.parquet", made.path / "responses.parquet")
+    forged = made.manifest.model_copy(update={"file": other.manifest.file})
+    (made.path / "manifest.json").write_text(json.dumps(forged.model_dump(mode="json")))
+    again = RecordingFolder(made.path)
+    assert again.manifest.digest == made.manifest.digest
+    with pytest.raises(RecordingDigestError, match=r"responses\.parquet, contents: expected responses with the digest"):
+        again.read()
+
+
 def test_verify_counts_what_the_manifest_says(tmp_path):
     made = folder(tmp_path)
     forged = made.manifest.model_copy(update={"replicates": 7})
