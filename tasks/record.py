@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from evalnoise.canonical import restore_surrogates
+from evalnoise.providers.recording import unknown_request
 from evalnoise.recordings.recording import Recording
 from evalnoise.recordings.row import NOT_ANSWERED, Recorded
 from evalnoise.store.recordings import RecordingFolder
@@ -41,7 +43,8 @@ def record_source(shop: Workshop, stack: str, condition: str) -> None:
     )
     name = f"recording {folder.path.name} ({manifest.digest[:SHORT]})"
     # Its one replicate is what every replicate of the replay repeats.
-    shop.set_recording(stack, condition, Recording(folder.read(), name, not_asked=frozenset(manifest.not_asked)))
+    recording = Recording(folder.read(), name, keyed=manifest.keyed, not_asked=frozenset(manifest.not_asked))
+    shop.set_recording(stack, condition, recording)
 
 
 def seal_condition(
@@ -70,7 +73,8 @@ def seal_condition(
     Raises:
         StoreError: They are not sealed whole, or another recording has the name.
     """
-    rows = [row for number, replicate in enumerate(replicates) for row in sealed_rows(study, stack, condition, replicate, number)]
+    cells = [sealed_rows(study, protocol, stack, condition, replicate) for replicate in replicates]
+    rows = [replace(row, replicate=number) for number, part in enumerate(cells) for row in part]
     gaps = list(replicates) != list(range(replicates[0], replicates[-1] + 1))
     ends = replicates if gaps or len(replicates) == 1 else (replicates[0], replicates[-1])
     numbers = ("." if gaps else "-").join(f"{number:04d}" for number in ends)
@@ -85,7 +89,8 @@ def seal_condition(
     manifest = folder.write(
         rows,
         source={"kind": "condition", **facts, "replicates": list(replicates)},
-        order="time",
+        # What was replayed from outside came in an order of its own.
+        order="unknown" if f"{stack}/{condition}" in protocol.recordings else "time",
         not_asked=unusable,
         # 0: a protocol from before the rule had a number.
         request_normaliser=protocol.measurement.get("request_normaliser", 0),
@@ -94,33 +99,39 @@ def seal_condition(
     return folder, manifest
 
 
-def sealed_rows(study: StudyStore, stack: str, condition: str, replicate: int, number: int | None = None) -> list[Recorded]:
-    """What one sealed replicate asked and got.
+def sealed_rows(study: StudyStore, protocol: Protocol, stack: str, condition: str, replicate: int) -> list[Recorded]:
+    """What one sealed replicate asked and got; without keys where it replayed answers of which nobody knows what was asked.
 
     Args:
         study: The protocol's folder.
+        protocol: The protocol.
         stack: Name of the stack.
         condition: Name of the condition; one that replays has keys and texts, but no calls, so the rest stays empty.
         replicate: Which replicate.
-        number: Its number in the recording; None: the same.
     """
     _require_sealed(study, stack, condition, replicate)
     keys: dict[str, str | int] = {"stack": stack, "condition": condition, "replicate": replicate}
-    calls: dict[tuple[str, int], Mapping[str, Any]] = {}
+    calls: dict[tuple[str, int, str], Mapping[str, Any]] = {}
     for row in sorted(study.read(CALLS, **keys).to_pylist(), key=lambda row: row["sending"]):
-        calls[row["task_id"], row["attempt"]] = row
-    return [
-        Recorded(
-            task_id=row["task_id"],
-            replicate=replicate if number is None else number,
-            attempt=row["attempt"],
-            response=_response(row, calls.get((row["task_id"], row["attempt"]), {})),
-            request_key=row["request_key"],
-            request=calls.get((row["task_id"], row["attempt"]), {}).get("request", ""),
-            position=row["position"],
+        calls[row["task_id"], row["attempt"], row["request_key"]] = row
+    model = next(str(one["model"]) for one in protocol.study["stacks"] if one["name"] == stack)
+    found = []
+    for row in study.read(GENERATIONS, **keys).to_pylist():
+        key = row["request_key"]
+        call = calls.get((row["task_id"], row["attempt"], key), {})
+        found.append(
+            Recorded(
+                task_id=row["task_id"],
+                replicate=replicate,
+                attempt=row["attempt"],
+                response=_response(row, call),
+                # A replay of bare texts has a key that says no more than which task it is for.
+                request_key="" if key == unknown_request(model, row["task_id"]).key() else key,
+                request=call.get("request", ""),
+                position=row["position"],
+            )
         )
-        for row in study.read(GENERATIONS, **keys).to_pylist()
-    ]
+    return found
 
 
 def _asked_again(study: StudyStore, stack: str, condition: str, replicate: int) -> str:

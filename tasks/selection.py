@@ -76,7 +76,7 @@ def find_side(root: Path, text: str) -> Side:
     study, protocol = find_protocol(Store.open(root, create=False), parts[0])
     stack, condition = parts[1:3]
     replicates = range(protocol.replicates) if picked is None else [int(picked[1])]
-    rows = [row for replicate in replicates for row in sealed_rows(study, stack, condition, replicate)]
+    rows = [row for replicate in replicates for row in sealed_rows(study, protocol, stack, condition, replicate)]
     label = f"{study.study} ({study.protocol[:SHORT]}), {stack}, {condition}{f', replicate {picked[1]}' if picked else ''}"
     return Side(label, _with_requests(study, protocol, stack, condition, rows))
 

@@ -7,14 +7,19 @@ from evalnoise.recordings.recording import Recording
 from evalnoise.recordings.row import Recorded
 from schemas.records import Response
 
-__all__ = ["Recording", "RecordingProvider", "task_request_maker"]
+__all__ = ["Recording", "RecordingProvider", "task_request_maker", "unknown_request"]
+
+
+def unknown_request(model: str, task_id: str) -> Request:
+    """What stands in the place of a request where nobody knows what was asked."""
+    return Request("recording", model, {"task": sendable(task_id)})
 
 
 def task_request_maker(model: str) -> RequestMaker:
     """Requests where nobody knows what was asked: the task is all there is."""
 
     def make(_prompt: Prompt, context: CallContext) -> Request:
-        return Request("recording", model, {"task": sendable(context.task.id)})
+        return unknown_request(model, context.task.id)
 
     return make
 

@@ -23,6 +23,7 @@ from evalnoise.recordings.row import Recorded
 from evalnoise.store.recordings import RecordingFolder
 from evalnoise.store.store import Store
 from schemas.errors import (
+    DataError,
     RecordingDigestError,
     RecordingFormatError,
     ReplayExhaustedError,
@@ -43,6 +44,7 @@ from tasks.selection import find_protocol, find_recording, find_side
 from tasks.workshop import Workshop
 from tests.flows.conftest import ROOT
 from tests.support import stages
+from tests.support.recorded import lines
 from tests.wire.dialects import OpenAIDialect
 from tests.wire.server import Received, Reply, serve
 
@@ -309,6 +311,26 @@ def test_names_and_selectors_that_name_nothing(kept, tmp_path):
     with pytest.raises(StoreError, match="found no such thing"):
         find_protocol(store, "x")
     assert find_side(tmp_path, str(kept)).rows == RecordingFolder(kept).read()
+
+
+def test_answers_of_which_nobody_knows_what_was_asked_stay_so(tmp_path):
+    """They are not coupled with others, and a recording of them claims no requests and no order of time."""
+    path = lines(tmp_path / "g.jsonl", [{"task_id": task.id, "generations": [task.reference] * 2} for task in TASKS])
+    stack = {"name": "a", "model": "m", "provider": {"name": "recording", "path": str(path)}, "verifier": stages.PROCESS}
+    conditions = [
+        {"name": "live", "kind": "live"},
+        {"name": "other", "kind": "live"},
+        {"name": "replay", "kind": "replay", "source": {"condition": "live"}},
+    ]
+    plan = Study.model_validate(stages.body(stacks=[stack], conditions=conditions, replicates=2))
+    stages.run(plan, tmp_path / "s", limit=N)
+    sides = [find_side(tmp_path / "s", f"small/a/{name}") for name in ("live", "other")]
+    with pytest.raises(DataError, match="answers of which nobody knows what was asked"):
+        coupling(sides[0].rows, sides[1].rows)
+    store = Store.open(tmp_path / "s")
+    _, manifest = seal_condition(store, *find_protocol(store, "small"), stack="a", condition="live", replicates=[0, 1])
+    assert (manifest.keyed, manifest.order, manifest.requests, manifest.request_normaliser) == (False, "unknown", None, None)
+    assert stages.rows(tmp_path / "s", "select count(*) filter (where outcome = 'pass') from outcomes") == [(3 * 2 * N,)]
 
 
 # Real data.
