@@ -50,7 +50,8 @@ def print_figures(store: str, seconds: dict[str, float], total: float, server_by
         for condition, *numbers in rows(_FLOOR, protocol):
             _print_condition(condition, numbers, texts[condition], classes[condition])
         cells, equal = rows(_REPLAYED, protocol)[0]
-        print(f"replay: {equal} of {cells} outcomes and candidates equal to those of live, replicate 0")
+        if cells:
+            print(f"replay: {equal} of {cells} outcomes and candidates equal to those of live, replicate 0")
         _print_calls(rows(_CALLS, protocol))
     connection.close()
     parts = ", ".join(f"{name} {value / 60:.1f}" for name, value in seconds.items())
