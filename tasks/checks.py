@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from evalnoise.recordings.opening import recorded_order
 from schemas.checks import check_queries
+from schemas.provider import RecordingProvider
 from schemas.responses import MaxShare
 from tasks.retry import rerun_findings
 from tasks.workshop import Workshop
@@ -51,8 +53,7 @@ def _plan_findings(shop: Workshop) -> Iterator[tuple[str, str, str, None]]:
         condition.name
         for condition in study.conditions
         # The replicates of a reverification are in the order of their time.
-        if condition.kind != "reverify"
-        and any(getattr(study.provider(stack, condition), "order", "time") == "unknown" for stack in study.stacks)
+        if condition.kind != "reverify" and any(_unordered(study.provider(stack, condition)) for stack in study.stacks)
     ]
     if unordered:
         names = ", ".join(unordered)
@@ -62,3 +63,7 @@ def _plan_findings(shop: Workshop) -> Iterator[tuple[str, str, str, None]]:
             "info",
             None,
         )
+
+
+def _unordered(provider: Any) -> bool:
+    return isinstance(provider, RecordingProvider) and recorded_order(provider) == "unknown"

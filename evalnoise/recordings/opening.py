@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from evalnoise.recordings.formats.generations import read_generations
-from evalnoise.recordings.recording import Pairing, Recording
+from evalnoise.recordings.recording import Order, Pairing, Recording
 from evalnoise.recordings.row import numbered
 from evalnoise.store.recordings import RecordingFolder, is_folder
 from schemas.errors import RecordingDigestError, RequestNormaliserError, ResponseMappingError, StudyError
@@ -46,6 +46,15 @@ def open_recording(spec: RecordingSpec, *, wanted: Collection[str] | None = None
             remedy="Take `of` away; a changed prompt cannot be seen in such a recording.",
         )
     return recording
+
+
+def recorded_order(spec: RecordingSpec) -> Order:
+    """Whether the recording's occurrences are in the order of time: a folder says it itself, for a file the study does.
+
+    Raises RecordingFormatError for a folder that holds no recording of this format.
+    """
+    path = Path(spec.path)
+    return RecordingFolder(path).manifest.order if is_folder(path) else spec.order
 
 
 def check_versions(path: Path, manifest: RecordingManifest) -> None:

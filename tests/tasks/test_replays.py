@@ -224,6 +224,16 @@ def test_a_good_recording_is_pinned_by_its_manifests_digest_wherever_it_lies(kep
     assert frozen(kept, of={"base_url": "http://127.0.0.1:9/v1", "timeout": 3.0}).protocol.recordings == plan.protocol.recordings
 
 
+@pytest.mark.parametrize(("order", "said"), [("time", []), ("unknown", ["live"])])
+def test_a_folder_says_itself_whether_its_order_is_that_of_time(kept, tmp_path, order, said):
+    folder = RecordingFolder(tmp_path / "r")
+    folder.write(RecordingFolder(kept).read(), source={}, order=order)
+    provider = {"name": "recording", "path": str(folder.path), "of": OPENAI}
+    stages.run(study("r", provider, "none", [{"name": "live", "kind": "live"}], replicates=2), tmp_path / "s", limit=2)
+    found = stages.rows(tmp_path / "s", "select sentence from checks where \"check\" = 'order_unknown'")
+    assert [sentence.split(" is ")[0] for (sentence,) in found] == [f"The recorded order under {name}" for name in said]
+
+
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
