@@ -107,7 +107,7 @@ CALLS = Table(
         _TASK,
         Column("position", _I, "Place of the task in the benchmark's order, from 0."),
         Column("attempt", _I, "0, or 1 for the retry rule's."),
-        Column("sending", _I, "Which sending of the request, from 0; the last one's answer counts."),
+        Column("sending", _I, "Which sending of this request, from 0; the last one's answer counts."),
         Column("answered", _B, "False: the run was killed before an answer came; it may have been billed."),
         Column("purpose", _S, "generate or judge."),
         Column("provider", _S, "Provider that was called."),

@@ -30,6 +30,8 @@ class Call:
     response: Response
     sendings: tuple[Sending, ...]
     """Empty for a replay, which sends nothing."""
+    name: str = ""
+    """The call's name in its shard's journal; empty for a replay, which has none."""
 
 
 def call_id(context: CallContext) -> str:
@@ -53,13 +55,14 @@ async def call(shop: Workshop, provider: Provider, journal: Journal, prompt: Pro
         if isinstance(response, Failure):
             raise TypeError(f"provider {provider.name} replays and cannot fail")
         return Call(context, request, response, ())
-    log = CallLog(journal, _name(prompt, request, context), request)
+    name = _name(prompt, request, context)
+    log = CallLog(journal, name, request, keep_request=isinstance(prompt, Conversation))
     known, earlier = log.response, [sending.cost_usd for sending in log.sendings]
     response = known or await shop.sender(provider).answer(request, context, log)
     shop.progress.call(earlier, reused=known is not None)
     if known is None:
         shop.shares.count(context.stack, context.condition, response.response_class)
-    return Call(context, request, response, tuple(log.sendings))
+    return Call(context, request, response, tuple(log.sendings), name)
 
 
 async def gather_cells(cells: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -78,24 +81,25 @@ async def gather_cells(cells: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 def call_rows(shop: Workshop, made: Call, purpose: str) -> list[dict[str, Any]]:
     """The rows of `calls`: one for each sending, also of an earlier run whose answer was lost."""
-    return [_sending_row(shop, made, sending, purpose) for sending in made.sendings]
+    return [sending_row(shop, made.context, made.request, sending, purpose) for sending in made.sendings]
 
 
-def _sending_row(shop: Workshop, made: Call, sending: Sending, purpose: str) -> dict[str, Any]:
+def sending_row(shop: Workshop, context: CallContext, request: Request, sending: Sending, purpose: str) -> dict[str, Any]:
+    """The row of one sending."""
     result = sending.result
     response = result if isinstance(result, Response) else Response(text="", response_class=ResponseClass.INFRASTRUCTURE)
     if isinstance(result, Failure):
         response = response_of(result, result.text)
     return {
-        **shop.lineage(made.context.task),
-        "attempt": made.context.attempt,
+        **shop.lineage(context.task),
+        "attempt": context.attempt,
         "sending": sending.number,
         "answered": result is not None,
         "purpose": purpose,
-        "provider": made.request.provider,
-        "model": made.request.model,
-        "request_key": made.request.key(),
-        "request": made.request.canonical().decode(),
+        "provider": request.provider,
+        "model": request.model,
+        "request_key": request.key(),
+        "request": request.canonical().decode(),
         "response_class": response.response_class.value,
         "finish_reason": storable(response.finish_reason),
         "served_model": storable(response.served_model),

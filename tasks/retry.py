@@ -17,6 +17,7 @@ from schemas.records import Outcome, Reason, ResponseClass, Verdict
 from schemas.tables import OUTCOMES, VERDICTS
 from tasks.freeze import Plan
 from tasks.plan import Shard, cells_from, judge_shards, measured_shards
+from tasks.unused import calls_of
 from tasks.workshop import Workshop
 
 _VERIFIER: Final = {Reason.INFRASTRUCTURE.value}
@@ -94,7 +95,9 @@ def _refused(journal: Journal, row: Mapping[str, Any]) -> bool:
     """Whether the server would not take the request of the cell's last attempt: it would not take it again."""
     if row["reason"] != Reason.PROVIDER.value:
         return False
-    call, number, last = f"{row['task_id']}#{row['attempts'] - 1}", 0, None
+    # The last of them, because what a second attempt asks depends on how the first one ended.
+    calls = [call for call, cell in calls_of(journal).items() if cell == (row["task_id"], row["attempts"] - 1)]
+    call, number, last = calls[-1] if calls else "", 0, None
     while journal.sent_record(f"{call}/{number}") is not None:
         last = journal.answered_record(f"{call}/{number}")
         number += 1

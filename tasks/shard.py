@@ -19,6 +19,7 @@ from tasks.answers import ATTEMPTS, next_prompt, reason_of, settled
 from tasks.generate import call, call_rows, gather_cells, generation_row
 from tasks.plan import Shard
 from tasks.services import Failures, count_earlier, may_work_later, refuse_failures
+from tasks.unused import unused_rows
 from tasks.verify import execution_row, outcome_row, verify
 from tasks.workshop import Workshop
 
@@ -28,6 +29,8 @@ class _Cell:
     """What a cell has left so far."""
 
     calls: list[dict[str, Any]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    """Of its calls, in the journal."""
     generations: list[dict[str, Any]] = field(default_factory=list)
     executions: list[dict[str, Any]] = field(default_factory=list)
     outcome: dict[str, Any] = field(default_factory=dict)
@@ -68,14 +71,17 @@ def measure_shard(shop: Workshop, shard: Shard, *, last_chance: bool = True) -> 
     if provider.journalled:
         count_earlier(shop, shard)
     bench = _Bench(shop, shard, provider, shop.study_store.journal(shard.name), shop.stack(shard.stack))
-    cells = shop.run(_measure(bench, cells_to_make(shop, shard)))
+    tasks = cells_to_make(shop, shard)
+    cells = shop.run(_measure(bench, tasks))
     refuse_failures(shop, shard, _failures(cells), cells=len(cells), last_chance=last_chance)
+    used = {name for cell in cells for name in cell.names}
+    unused = unused_rows(shop, shard, provider, bench.journal, tasks=tasks, used=used) if provider.journalled else ()
     keys: dict[str, str | int] = {"stack": shard.stack, "condition": shard.condition, "replicate": shard.replicate}
     seal(
         shop,
         shard,
         [
-            PartitionWrite(CALLS, keys, [row for cell in cells for row in cell.calls], shard.part),
+            PartitionWrite(CALLS, keys, [*(row for cell in cells for row in cell.calls), *unused], shard.part),
             PartitionWrite(GENERATIONS, keys, [row for cell in cells for row in cell.generations], shard.part),
             PartitionWrite(EXECUTIONS, keys, [row for cell in cells for row in cell.executions], shard.part),
             PartitionWrite(OUTCOMES, keys, [cell.outcome for cell in cells], shard.part),
@@ -135,6 +141,7 @@ async def _attempt(bench: _Bench, cell: _Cell, task: Task, reference: Reference,
     response = made.response
     if bench.provider.journalled:
         cell.calls += call_rows(shop, made, "generate")
+        cell.names.append(made.name)
         no_answer = response.response_class in (ResponseClass.INFRASTRUCTURE, ResponseClass.MALFORMED)
         cell.failed = response if no_answer else None
     check = settled(bench.stack.responses, response)

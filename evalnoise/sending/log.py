@@ -33,8 +33,14 @@ class Sending:
 class CallLog:
     """The sendings of one call in a journal."""
 
-    def __init__(self, journal: Journal, call: str, request: Request) -> None:
+    def __init__(self, journal: Journal, call: str, request: Request, *, keep_request: bool = False) -> None:
         """Read what earlier runs sent.
+
+        Args:
+            journal: The journal.
+            call: The call's name in it.
+            request: What is asked.
+            keep_request: Whether the request is written down with each sending, because a later run may not make it again.
 
         Raises:
             StoreError: They sent another request.
@@ -42,6 +48,7 @@ class CallLog:
         self._journal = journal
         self._call = call
         self._key = request.key()
+        self._kept = {"request": request.canonical().decode()} if keep_request else {}
         self.size = len(request.canonical())
         """Bytes of the request: no tokenizer makes more tokens of it."""
         self.max_output = max_output(request.body)
@@ -63,7 +70,7 @@ class CallLog:
         number = len(self.sendings)
         # With the size, a later run knows what a lost answer can have cost at most.
         record = {"request_key": self._key, "sent_at": at.isoformat(), "size": self.size, "max_output": self.max_output}
-        await self._journal.sent(self._name(number), record)
+        await self._journal.sent(self._name(number), record | self._kept)
         self.sendings.append(Sending(number, at))
         return number
 

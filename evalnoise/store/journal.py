@@ -66,6 +66,10 @@ class Journal:
         """The answered records by the id of their call; of several for one call the latest."""
         return dict(self._answers)
 
+    def sent_ids(self) -> tuple[str, ...]:
+        """Ids of the calls that were sent, in the order of their sending."""
+        return tuple(self._sent)
+
     def sent_record(self, call: str) -> dict[str, Any] | None:
         """What was noted when the call was sent; None: it was not."""
         return self._sent.get(call)

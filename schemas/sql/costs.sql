@@ -28,7 +28,7 @@ SELECT
   stack,
   condition,
   purpose,
-  count(DISTINCT (task_id, replicate, attempt)) AS calls,
+  count(DISTINCT (task_id, replicate, attempt, request_key)) AS calls,
   count(*) AS sendings,
   count(*) FILTER (WHERE answered AND response_class IN ('infrastructure', 'malformed')) AS failed_sendings,
   count(*) FILTER (WHERE NOT answered) AS lost_sendings,

@@ -254,6 +254,17 @@ def test_answers_lost(tables) -> None:
     assert "the provider may have billed it." in sentence(tables, "answers_lost")
 
 
+def test_answers_unused(tables) -> None:
+    for key in ("k", "other"):
+        for sending in (0, 1):
+            row = {"task_id": "t", "attempt": 1, "request_key": key, "purpose": "generate", "sending": sending}
+            put(tables, "calls", **row)
+    put(tables, "generations", task_id="t", attempt=1, request_key="k")
+    put(tables, "calls", task_id="t", attempt=0, request_key="k", purpose="judge", condition="j")
+    assert found(tables, "answers_unused") == [("a", "live", "warning", False, 1.0)]
+    assert "1 request of a second attempt was paid for and not used" in sentence(tables, "answers_unused")
+
+
 @pytest.mark.parametrize(("calls", "severity"), [(10, "info"), (9, "warning")])
 def test_asked_again(tables, calls: int, severity: str) -> None:
     for number in range(calls):

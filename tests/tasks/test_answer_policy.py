@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,15 @@ import pytest
 from evalnoise.benchmarks.load import load_benchmark
 from evalnoise.store.store import Store
 from schemas.errors import BlockedError, ExitCode, ProviderError, ShareError, StudyError, UnfinishedShardError
-from schemas.records import Task
+from schemas.records import Check, Outcome, Reason, Task
 from schemas.study import StarterBenchmark, Study
 from tasks.plan import measured_shards
+from tasks.selection import find_side
 from tasks.shard import measure_shard
 from tests.support import stages
 from tests.wire.dialects import OpenAIDialect
 from tests.wire.server import Received, Reply, serve
+from verifiers.verify import Verifier
 
 WIRE = OpenAIDialect()
 TASKS = {task.id: task for task in load_benchmark(StarterBenchmark(name="starter")).tasks}
@@ -382,6 +386,53 @@ def test_another_verdict_on_the_first_answer_asks_anew_after_a_kill(tmp_path) ->
             names = list(shop.study_store.journal(shard.name).answers())
     assert re.fullmatch(rf"{NAMES[0]}#0/0", names[0])
     assert re.fullmatch(rf"{NAMES[0]}#1@[0-9a-f]{{12}}/0", names[1])
+
+
+@pytest.mark.parametrize("retry", ["with-feedback", "resample"])
+@pytest.mark.parametrize(
+    ("second", "made"), [(Check(Outcome.FAIL, Reason.EXCEPTION, "odd"), 2), (Check(Outcome.PASS, Reason.PASS), 1)]
+)
+def test_a_second_answer_that_is_of_no_use_after_a_kill_keeps_its_rows(tmp_path, monkeypatch, retry, second, made) -> None:
+    """The first candidate comes to another end when it is verified again: what was paid for stays in the ledger, and is told."""
+    model = Model(lambda _, before: WIRE.answer(WRONG if before == 0 else right(TASKS[NAMES[0]]), answer_id=f"id-{before}"))
+    conditions = [*LIVE, {"name": "replay", "kind": "replay", "source": {"condition": "live"}}]
+    honest, ends = Verifier.check, iter([Check(Outcome.FAIL, Reason.MISMATCH), *[second] * 9])
+
+    def check(verifier: Verifier, task: Task, reference: Any, candidate: str, *rest: Any) -> Future[Check]:
+        if "'wrong'" not in candidate:
+            return honest(verifier, task, reference, candidate, *rest)
+        future: Future[Check] = Future()
+        future.set_result(next(ends))
+        return future
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with serve(script=model) as server:
+        plan = study(server.url, stack={"retry": retry}, conditions=conditions, replicates=1)
+        monkeypatch.setattr(Verifier, "check", check)
+        with monkeypatch.context() as patch:
+            patch.setattr("tasks.shard.seal", killed)
+            with pytest.raises(KeyboardInterrupt):
+                stages.run(plan, tmp_path / "s", limit=1)
+        stages.run(plan, tmp_path / "s", limit=1)
+    outcomes = stages.rows(tmp_path / "s", "select outcome, attempts from outcomes order by condition")
+    assert outcomes == [("pass", made)] * 2
+    asked_anew = retry == "with-feedback" and made == 2
+    ids = stages.rows(tmp_path / "s", "select attempt, response_id from calls order by all")
+    assert ids == [(0, "id-0"), (1, "id-1"), *([(1, "id-2")] if asked_anew else [])]
+    assert len(model.bodies) == len(ids)
+    unused = 0 if (retry, made) == ("resample", 2) else 1
+    found = stages.rows(tmp_path / "s", "select value from checks where \"check\" = 'answers_unused'")
+    assert found == [(1.0,)] * unused
+    requests = stages.rows(tmp_path / "s", "select request from calls order by response_id")
+    assert [json.loads(text)["body"]["messages"] for (text,) in requests] == [body["messages"] for _, body in model.bodies]
+    assert stages.rows(tmp_path / "s", "select calls, sendings from costs") == [(len(ids), len(ids))]
+    side = find_side(tmp_path / "s", "small/a/live")
+    assert [(row.attempt, row.response.response_id) for row in side.rows] == [
+        (0, "id-0"),
+        *([(1, ids[-1][1])] if made == 2 else []),
+    ]
 
 
 def test_the_oracle_draws_again_and_its_true_w_says_so(tmp_path) -> None:
