@@ -44,7 +44,7 @@ def describe(tally: Tally, elapsed: float) -> str:
         parts.append(f"{tally.cells_resumed} resumed")
     parts.append(f"{tally.failures} unmeasured or unparsed")
     again = f" ({counted(tally.sendings_repeated, 'request')} sent again)" if tally.sendings_repeated else ""
-    parts.append(f"{counted(tally.calls, 'call')}{again}, {describe_cost(tally)}")
+    parts.append(f"{counted(tally.calls, 'call')}{again}, {_cost(tally, digits=4)}")
     if tally.calls_reused:
         parts.append(f"{counted(tally.calls_reused, 'answer')} from the journal")
     if tally.rechecks:
@@ -55,26 +55,17 @@ def describe(tally: Tally, elapsed: float) -> str:
 
 def describe_briefly(tally: Tally, elapsed: float) -> str:
     """What a narrow terminal must show."""
-    spent = _spent(tally)
-    digits = 2 if spent == 0 or spent >= _CENT else 4
-    cost = _priced(f"${spent:.{digits}f}", tally)
+    spent = tally.cost_usd if tally.max_cost is None else tally.spent
+    cost = _cost(tally, digits=2 if spent == 0 or spent >= _CENT else 4)
     return f"{_cells(tally)}, {tally.failures} unmeasured, {cost}, {_left(tally, elapsed)} left"
 
 
-def describe_cost(tally: Tally) -> str:
-    """Dollars spent, of how many, and how many sendings are not in the sum because their cost is unknown."""
-    return _priced(f"${_spent(tally):.4f}", tally)
-
-
-def _spent(tally: Tally) -> float:
-    """What the limit of cost counts, if there is one: earlier runs too."""
-    return tally.cost_usd if tally.max_cost is None else tally.cost_before + tally.cost_now
-
-
-def _priced(known: str, tally: Tally) -> str:
-    if tally.max_cost is not None:
-        known += f" of ${tally.max_cost:.2f}"
-    return known if not tally.cost_unknown else f"{known} + {tally.cost_unknown} unpriced"
+def _cost(tally: Tally, *, digits: int) -> str:
+    """What this run spent, with the number of sendings of unknown cost; under a limit what all runs took of it, known and held."""
+    if tally.max_cost is None:
+        return f"${tally.cost_usd:.{digits}f}" + (f" + {tally.cost_unknown} unpriced" if tally.cost_unknown else "")
+    held = f" + ${tally.held:.{digits}f} held" if tally.held else ""
+    return f"${tally.spent:.{digits}f}{held} of ${tally.max_cost:.2f}"
 
 
 def _done(tally: Tally) -> int:

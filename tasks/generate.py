@@ -57,9 +57,9 @@ async def call(shop: Workshop, provider: Provider, journal: Journal, prompt: Pro
         return Call(context, request, response, ())
     name = _name(prompt, request, context)
     log = CallLog(journal, name, request, keep_request=isinstance(prompt, Conversation))
-    known, earlier = log.response, [sending.cost_usd for sending in log.sendings]
+    known, sent_before = log.response, bool(log.sendings)
     response = known or await shop.sender(provider).answer(request, context, log)
-    shop.progress.call(earlier, reused=known is not None)
+    shop.progress.call(journal.shard, sent_before=sent_before, reused=known is not None)
     if known is None:
         shop.shares.count(context.stack, context.condition, response.response_class)
     return Call(context, request, response, tuple(log.sendings), name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -29,15 +28,15 @@ class Tally:
     sendings_repeated: int = 0
     """Requests that this run sent again after a failure or a lost answer."""
     cost_usd: float = 0.0
-    """Known cost of all sendings of these calls, those of earlier runs and failed ones too."""
+    """Known cost of what this run sent, failed sendings too."""
     cost_unknown: int = 0
-    """Sendings whose cost is not known; they are not in `cost_usd`."""
+    """Sendings of this run whose cost is not known; they are not in `cost_usd`."""
     max_cost: float | None = None
     """What the protocol may cost; None: no limit."""
-    cost_before: float = 0.0
-    """Of that limit, what earlier runs took."""
-    cost_now: float = 0.0
-    """Of it, what this run is known to have taken."""
+    spent: float = 0.0
+    """Of that limit, what all runs are known to have taken."""
+    held: float = 0.0
+    """Of it, what their sendings of unknown cost can have taken at most."""
     rechecks: int = 0
     """Verifications that were run again."""
     stage: str = ""
@@ -70,6 +69,8 @@ class Progress:
 
     watcher: Watcher = field(default_factory=NoWatcher)
     tally: Tally = field(default_factory=Tally)
+    _again: set[str] = field(default_factory=set)
+    """Names of shards that are measured for the second time."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def plan(self, cells: int, resumed: int) -> None:
@@ -85,33 +86,26 @@ class Progress:
             self.tally.stage = name
             self.watcher.update(self.tally)
 
-    def limit_cost(self, max_cost: float | None, *, before: float) -> None:
-        """State what the protocol may cost, and what earlier runs took of it."""
+    def limit_cost(self, max_cost: float | None, *, spent: float, held: float) -> None:
+        """State what the protocol may cost, and what is taken of it."""
         with self._lock:
-            self.tally.max_cost, self.tally.cost_before = max_cost, before
+            self.tally.max_cost, self.tally.spent, self.tally.held = max_cost, spent, held
 
-    def call(self, earlier: Iterable[float | None], *, reused: bool) -> None:
-        """Count a call, or an answer that the journal already held, with the costs of what earlier runs sent for it."""
+    def call(self, shard: str, *, sent_before: bool, reused: bool) -> None:
+        """Count a call, or an answer that the journal already held; once, though its shard is measured twice."""
         with self._lock:
-            self.tally.calls_reused += reused
-            self.tally.calls += not reused
-            for cost in earlier:
-                self._cost(cost)
+            if not (sent_before and shard in self._again):
+                self.tally.calls_reused += reused
+                self.tally.calls += not reused
             self.watcher.update(self.tally)
 
     def sending(self, cost: float | None, again: bool) -> None:  # noqa: FBT001 - the sender's callback
         """Count a request that was sent: what it cost, and whether it was sent before."""
         with self._lock:
             self.tally.sendings_repeated += again
-            self.tally.cost_now += cost or 0.0
-            self._cost(cost)
+            self.tally.cost_usd += cost or 0.0
+            self.tally.cost_unknown += cost is None
             self.watcher.update(self.tally)
-
-    def _cost(self, cost: float | None) -> None:
-        if cost is None:
-            self.tally.cost_unknown += 1
-        else:
-            self.tally.cost_usd += cost
 
     def check(self, check: Check) -> None:
         """Count the re-checks of a verification."""
@@ -123,9 +117,10 @@ class Progress:
         with self._lock:
             self.watcher.say(text)
 
-    def forget(self, cells: int, failures: int) -> None:
-        """Take back the cells of a shard that is measured again later."""
+    def forget(self, shard: str, cells: int, failures: int) -> None:
+        """Take back the cells of a shard that is measured again later; what was sent for it stays counted."""
         with self._lock:
+            self._again.add(shard)
             self.tally.cells_done -= cells
             self.tally.failures -= failures
             self.watcher.update(self.tally)

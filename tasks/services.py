@@ -72,7 +72,7 @@ def refuse_failures(shop: Workshop, shard: Shard, failures: Failures, *, cells: 
     for failed, allowed, error, expected in found:
         if failed > (allowed if last_chance else 0):
             if not last_chance:
-                shop.progress.forget(cells, failed)
+                shop.progress.forget(shard.name, cells, failed)
             kind = error if last_chance else UnfinishedShardError
             raise kind(
                 f"shard {shard.name}",

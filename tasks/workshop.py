@@ -59,7 +59,7 @@ class Workshop:
         self.shares = AnswerShares(plan.study.limits.max_share)
         self._price_table = price_table(plan.study.prices)
         self._purse = purse_of(plan, self.study_store, self._price_table)
-        progress.limit_cost(self._purse.max_cost, before=self._purse.spent + self._purse.held)
+        self._show_purse()
         self._stacks = {stack.name: stack for stack in plan.study.stacks}
         self._lock = threading.RLock()
         self._verifiers: dict[str, Verifier] = {}
@@ -241,10 +241,17 @@ class Workshop:
                     check_stopped=self.check_stopped,
                     price=self._prices[provider],
                     purse=self._purse,
-                    counted=self.progress.sending,
+                    counted=self._count_sending,
                 )
                 self._senders[provider] = found
             return found
+
+    def _count_sending(self, cost: float | None, again: bool) -> None:  # noqa: FBT001 - the sender's callback
+        self._show_purse()
+        self.progress.sending(cost, again)
+
+    def _show_purse(self) -> None:
+        self.progress.limit_cost(self._purse.max_cost, spent=self._purse.spent, held=self._purse.held)
 
     def set_recording(self, stack: str, condition: str, recording: Recording) -> None:
         """Hand over the recording that a replay condition replays."""

@@ -102,10 +102,10 @@ class Sender:
             cost = self._cost(result)
             source = self._price.source if self._price else ""
             await log.answered(number, result, at=datetime.now(UTC), cost_usd=cost, prices=source)
-            self._counted(cost, number > 0)
         finally:
             self._purse.settle(reserved, cost)
             self._endpoint.leave(ticket, result)
+        self._counted(cost, number > 0)
         return result
 
     def _cost(self, result: Result) -> float | None:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from evalnoise.store.files import make_folder, reading, sync_folder, write_all, writing
 from evalnoise.store.lines import encode_line, parse_lines
@@ -61,6 +62,11 @@ class Journal:
         self._broken: StoreError | None = None
         if path.exists():
             self._load()
+
+    @property
+    def shard(self) -> str:
+        """The shard whose calls they are."""
+        return unquote(self.path.stem)
 
     def answers(self) -> dict[str, dict[str, Any]]:
         """The answered records by the id of their call; of several for one call the latest."""

@@ -56,7 +56,7 @@ def test_a_run_that_stops_at_its_limit_of_cost(evalnoise, tmp_path) -> None:
         done = evalnoise(*run, "--set", "limits.max_cost=5", **key)
     assert done.returncode == 0, done.stderr
     assert model.calls == 24
-    assert "of $5.00" in done.stderr
+    assert ", $0.0480 of $5.00, " in done.stderr
     totals = "select condition, calls, sendings, cost_usd from costs order by 1"
     assert stages.rows(tmp_path / "s", totals) == [
         ("cold", 12, 12, pytest.approx(0.024)),

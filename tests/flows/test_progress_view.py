@@ -78,9 +78,12 @@ class TestWords:
         assert ", $0.00, " in describe_briefly(tally(cost_usd=0.0), 1)
 
     def test_what_was_sent_again_and_what_the_limit_leaves(self):
-        shown = tally(sendings_repeated=4, max_cost=5.0, cost_before=1.5, cost_now=0.25, cost_unknown=1)
-        assert ", 70 calls (4 requests sent again), $1.7500 of $5.00 + 1 unpriced, " in describe(shown, 1)
-        assert ", $1.75 of $5.00 + 1 unpriced, " in describe_briefly(shown, 1)
+        shown = tally(sendings_repeated=4, max_cost=5.0, spent=1.75)
+        assert ", 70 calls (4 requests sent again), $1.7500 of $5.00, " in describe(shown, 1)
+        assert ", $1.75 of $5.00, " in describe_briefly(shown, 1)
+        shown = tally(max_cost=5.0, spent=1.75, held=0.5, cost_unknown=1)
+        assert ", 70 calls, $1.7500 + $0.5000 held of $5.00, " in describe(shown, 1)
+        assert ", $1.75 + $0.50 held of $5.00, " in describe_briefly(shown, 1)
         assert "70 calls (1 request sent again), $0.1200," in describe(tally(sendings_repeated=1), 1)
 
     def test_singular(self):

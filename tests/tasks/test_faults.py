@@ -112,7 +112,9 @@ def test_a_single_failure_is_not_sealed_at_the_first_try(tmp_path) -> None:
             plan.odd.clear()
             measure_shard(shop, shard, last_chance=False)
             assert shop.study_store.sealed(shard.name)
+            tally = shop.progress.tally
         assert plan.calls == 13  # eleven answers stayed in the journal
+        assert (tally.calls, tally.calls_reused, tally.sendings_repeated, tally.cost_unknown) == (12, 0, 1, 13)
         outcomes = shop.study_store.read(OUTCOMES).to_pylist()
     assert [row["outcome"] for row in outcomes] == ["pass"] * 12
 
