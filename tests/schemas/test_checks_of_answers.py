@@ -112,6 +112,28 @@ def test_repeated_ids_of_thirty_replicates_with_one_answer(tables) -> None:
     assert found(tables, "repeated_ids") == [("a", "live", "error", True, 30.0)]
 
 
+def test_repeated_ids_of_a_server_that_draws_them_from_few_numbers(tables) -> None:
+    """Ids that stand for several texts tell nothing, so they do not block; at temperature 0 a few of them have one text by chance."""
+    for number in range(6):
+        facts = {"task_id": f"t{number}", "attempt": 0, "replicate": 0, "request_key": "k"}
+        put(tables, "calls", provider="openai", response_id=f"chatcmpl-{number % 2}", **facts)
+        put(tables, "generations", text_sha256=f"text {number}", **facts)
+    for replicate in range(2):
+        facts = {"task_id": "same", "attempt": 0, "replicate": replicate, "request_key": "k"}
+        put(tables, "calls", provider="openai", response_id="chatcmpl-9", **facts)
+        put(tables, "generations", text_sha256="one text", **facts)
+    assert found(tables, "repeated_ids") == [("a", "live", "warning", False, 6.0)]
+    assert "ids tell no answers apart" in sentence(tables, "repeated_ids")
+
+
+def test_repeated_ids_of_a_judge(tables) -> None:
+    for repeat in range(3):
+        facts = {"condition": "j", "task_id": "t", "attempt": 0, "replicate": repeat, "purpose": "judge"}
+        put(tables, "calls", provider="openai", response_id="one", **facts)
+        put(tables, "verdicts", condition="j", task_id="t", repeat=repeat, text="pass")
+    assert found(tables, "repeated_ids") == [("a", "j", "error", True, 3.0)]
+
+
 def test_from_cache(tables) -> None:
     """Hard input 5: the server says that it stored the answer."""
     put(tables, "calls", from_cache=False)
