@@ -113,7 +113,7 @@ def test_repeated_ids_of_thirty_replicates_with_one_answer(tables) -> None:
 
 
 def test_repeated_ids_of_a_server_that_draws_them_from_few_numbers(tables) -> None:
-    """Ids that stand for several texts tell nothing, so they do not block; at temperature 0 a few of them have one text by chance."""
+    """Ids that stand for several texts tell nothing, so they do not block; at temperature 0 a few have one text by chance."""
     for number in range(6):
         facts = {"task_id": f"t{number}", "attempt": 0, "replicate": 0, "request_key": "k"}
         put(tables, "calls", provider="openai", response_id=f"chatcmpl-{number % 2}", **facts)

@@ -51,6 +51,6 @@ def test_every_sending_is_in_the_total_and_the_unknown_ones_are_counted(store) -
     found = connection.execute("select * exclude (study, protocol, benchmark) from costs order by condition desc").fetchall()
     connection.close()
     assert found == [
-        ("a", "live", "generate", 4, 7, 3, 1, 108, 30, None, 55, 20, 0.875, 3, "2026-01-01 abc; study"),
-        ("a", "j", "judge", 1, 1, 0, 0, None, None, None, None, None, None, 1, ""),
+        ("a", "live", "generate", 4, 7, 3, 1, 108, 30, None, 55, 20, 0.875, 3, 0, 0.0, "2026-01-01 abc; study"),
+        ("a", "j", "judge", 1, 1, 0, 0, None, None, None, None, None, None, 1, 0, 0.0, ""),
     ]

@@ -72,6 +72,12 @@ def test_an_extended_study_has_the_rows_of_a_fresh_one(whole, two, tmp_path) -> 
     assert done.summary.newest
     numbers = "select condition, score, w, w_lo, w_hi, runs, n_replicates from noise_floor order by condition"
     assert stages.rows(two, numbers) == stages.rows(fresh, numbers)
+    # Both protocols have the inherited calls; the view says which were sent but once.
+    once = "select sum(sendings - inherited_sendings), sum(inherited_sendings) > 0 from costs"
+    ((sent, some),), ((planned, none),) = stages.rows(two, once), stages.rows(fresh, once)
+    assert (sent, some, none) == (planned, True, False)
+    ((paid,),) = stages.rows(two, f"select sum(inherited_sendings) from costs where protocol <> '{done.protocol}'")
+    assert paid == 0
 
 
 def test_only_the_new_replicate_is_measured_and_no_call_or_verification_is_repeated(whole, two, monkeypatch) -> None:
