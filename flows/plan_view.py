@@ -16,7 +16,7 @@ from rich.text import Text
 
 from evalnoise.prompts import render
 from evalnoise.report.numbers import counted
-from evalnoise.sending.prices import FREE, Price, price_of, price_table
+from evalnoise.sending.prices import FREE, Price, max_output, price_of, price_table
 from evalnoise.store.store import Store
 from schemas.provider import JudgeSpec, ProviderSpec
 from schemas.study import Condition, Study
@@ -89,6 +89,12 @@ def plan_lines(plan: Plan, sealed: set[Shard]) -> list[Line]:
     return lines
 
 
+def _output_limit(spec: ProviderSpec | JudgeSpec | None, max_tokens: int) -> int | None:
+    """The most output tokens of a request: `extra` can hold another limit; None: it has none."""
+    extra: dict[str, Any] = getattr(spec, "extra", {})
+    return max_output(({} if "max_completion_tokens" in extra else {"max_tokens": max_tokens}) | extra)
+
+
 def _line(
     who: tuple[str, str, str, ProviderSpec | JudgeSpec | None],
     shards: list[Shard],
@@ -106,7 +112,8 @@ def _line(
     stack, condition, kind, spec = who
     calls = cells * repeats if spec else 0
     input_tokens = attempts * repeats * prompt_characters // _CHARACTERS_PER_TOKEN + calls * told_tokens if spec else 0
-    output_tokens = calls * attempts * max_tokens
+    limit = _output_limit(spec, max_tokens)
+    output_tokens = calls * attempts * (max_tokens if limit is None else limit)
     return Line(
         stack=stack,
         condition=condition,
@@ -119,7 +126,11 @@ def _line(
         verifications_most=0 if kind == "judge" else cells * repeats * attempts,
         input_tokens=input_tokens,
         output_tokens_most=output_tokens,
-        cost_most=0.0 if spec is None else None if price is None else price.most(input_tokens, output_tokens),
+        cost_most=0.0
+        if spec is None
+        else None
+        if price is None
+        else price.most(input_tokens, None if limit is None else output_tokens),
         prices="" if spec is None or price in (None, FREE) else price.source,
     )
 

@@ -14,6 +14,8 @@ from evalnoise.providers.options import request_body
 from schemas.provider import AnthropicProvider
 
 _RESERVED: Final = ("model", "messages", "max_tokens", "temperature", "top_p", "stream")
+_OWN_ADDRESS: Final = "https://api.anthropic.com"
+"""Named, because the SDK would take another one from the environment: then neither address nor prices were those of the study."""
 
 
 def request_maker(spec: AnthropicProvider, *, model: str, max_tokens: int) -> RequestMaker:
@@ -41,7 +43,7 @@ class AnthropicModel(HttpProvider):
         def client() -> anthropic.AsyncAnthropic:
             # With a timeout of our own, the SDK does not refuse a large max_tokens for fear of ten minutes.
             http, timeout = pool(anthropic.DefaultAsyncHttpxClient, spec, concurrency)
-            key, address = self._secret.reveal(), spec.base_url
+            key, address = self._secret.reveal(), spec.base_url or _OWN_ADDRESS
             return anthropic.AsyncAnthropic(api_key=key, base_url=address, timeout=timeout, max_retries=0, http_client=http)
 
         self._clients = Clients(client, concurrency=concurrency)

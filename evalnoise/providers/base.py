@@ -79,7 +79,7 @@ class Kind(StrEnum):
     """Try again."""
     OVERLOADED = "overloaded"
     """Try again, more slowly: the server has too much to do, or takes no more from this account for now (429, 503, 529, or an
-    overload inside a body). It did no work, so it charged nothing."""
+    overload inside a body). It did no work, so it charged nothing, unless an answer had begun."""
     UNREACHED = "unreached"
     """Try again; no connection was made, so nothing was charged."""
     MALFORMED = "malformed"
@@ -106,6 +106,8 @@ class Failure:
     """What the user can do if it ends the run."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """As `Response.headers`."""
+    began: bool = False
+    """Whether a part of an answer came before it failed: then it may be billed, whatever the kind."""
 
 
 @dataclass(frozen=True, slots=True)

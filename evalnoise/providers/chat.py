@@ -9,6 +9,7 @@ from evalnoise.providers.reading import (
     FILTERED,
     NamedError,
     Reading,
+    all_output,
     classify,
     count_of,
     joined,
@@ -23,6 +24,8 @@ from schemas.records import Response
 DONE: Final = "[DONE]"
 """The last event of a stream."""
 _TRUNCATED: Final = ("length", "max_tokens", "model_length")
+_BROKEN: Final = ("error", "abort", "aborted", "cancelled", "insufficient_system_resource")
+"""Reasons for the end of an answer that the server itself could not finish."""
 _APPENDED: Final = ("content", "refusal", "reasoning_content", "reasoning")
 
 
@@ -41,14 +44,16 @@ def read(body: dict[str, Any]) -> Reading:
     if not isinstance(message, dict):
         return no_answer("a message")
     finish, refusal, text = text_of(choice.get("finish_reason")), text_of(message.get("refusal")), _text(message)
-    if finish == "error":
-        return Failure(Kind.TRANSIENT, "an answer that ended in an error, which it does not name")
+    ended = finish.lower()
+    if ended in _BROKEN:
+        return Failure(Kind.TRANSIENT, f"an answer that the server broke off: {finish}")
     usage = mapping(body.get("usage"))
     asked, made = mapping(usage.get("prompt_tokens_details")), mapping(usage.get("completion_tokens_details"))
-    refused = bool(refusal) or finish == "refusal"
+    refused = bool(refusal) or ended == "refusal"
+    reasoning_tokens = count_of(made.get("reasoning_tokens"))
     return Response(
         text=text,
-        response_class=classify(text, refused=refused, filtered=finish in FILTERED, truncated=finish in _TRUNCATED),
+        response_class=classify(text, refused=refused, filtered=ended in FILTERED, truncated=ended in _TRUNCATED),
         finish_reason=finish,
         refusal=refusal,
         response_id=text_of(body.get("id")),
@@ -56,10 +61,10 @@ def read(body: dict[str, Any]) -> Reading:
         fingerprint=text_of(body.get("system_fingerprint")),
         reasoning=_reasoning(message),
         input_tokens=count_of(usage.get("prompt_tokens")),
-        output_tokens=count_of(usage.get("completion_tokens")),
+        output_tokens=all_output(usage, "prompt_tokens", "completion_tokens", reasoning_tokens),
         cached_tokens=_first(asked.get("cached_tokens"), usage.get("prompt_cache_hit_tokens")),
         cache_write_tokens=count_of(asked.get("cache_write_tokens")),
-        reasoning_tokens=count_of(made.get("reasoning_tokens")),
+        reasoning_tokens=reasoning_tokens,
     )
 
 
@@ -68,7 +73,8 @@ def assemble(stream: str) -> Assembled:
     made = Assembled(ended=any(event.data.strip() == DONE for event in events(stream)))
     message: dict[str, Any] = {"role": "assistant", "content": None}
     choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": None}
-    for _, chunk in payloads(stream):
+    pieces: dict[str, list[str]] = {}
+    for _, chunk in payloads(stream, made):
         error = named_error(chunk)
         if error:
             made.error = error.error
@@ -78,12 +84,14 @@ def assemble(stream: str) -> Assembled:
         for part in objects(chunk.get("choices")):
             if part.get("index", 0) == 0:
                 made.body["choices"] = [choice]
-                _add(choice, message, part)
+                _add(choice, message, part, pieces)
+    for name in _APPENDED:
+        _join(message, name, pieces)
     made.ended = made.ended or choice["finish_reason"] is not None
     return made
 
 
-def _add(choice: dict[str, Any], message: dict[str, Any], part: dict[str, Any]) -> None:
+def _add(choice: dict[str, Any], message: dict[str, Any], part: dict[str, Any], pieces: dict[str, list[str]]) -> None:
     for name in ("finish_reason", "error"):
         if part.get(name) is not None:
             choice[name] = part[name]
@@ -91,12 +99,27 @@ def _add(choice: dict[str, Any], message: dict[str, Any], part: dict[str, Any]) 
     for name in _APPENDED:
         value = delta.get(name)
         if isinstance(value, list) and name == "content":
-            message[name] = [*(message.get(name) or []), *value]
-        elif isinstance(value, str):
+            _join(message, name, pieces)
             before = message.get(name)
-            message[name] = [*before, {"type": "text", "text": value}] if isinstance(before, list) else (before or "") + value
+            if not isinstance(before, list):
+                before = message[name] = [{"type": "text", "text": before}] if before else []
+            before += value
+        elif isinstance(value, str):
+            # Joined at the end: to lengthen a text by each of a hundred thousand pieces takes seconds.
+            pieces.setdefault(name, []).append(value)
     if isinstance(delta.get("reasoning_details"), list):
         message.setdefault("reasoning_details", []).extend(delta["reasoning_details"])
+
+
+def _join(message: dict[str, Any], name: str, pieces: dict[str, list[str]]) -> None:
+    """Put the pieces of text that have gathered behind what is there."""
+    if name not in pieces:
+        return
+    text, before = "".join(pieces.pop(name)), message.get(name)
+    if isinstance(before, list):
+        before.append({"type": "text", "text": text})
+    else:
+        message[name] = (before or "") + text
 
 
 def _text(message: dict[str, Any]) -> str:

@@ -93,6 +93,6 @@ def _named_status(error: Any) -> int:
         known = _STATUS.get(str(name).lower(), 0)
         if known:
             return known
-        if isinstance(name, str) and name.isdigit() and 300 <= int(name[:4]) < 600:
+        if isinstance(name, str) and name.isascii() and name.isdigit() and 300 <= int(name[:4]) < 600:
             return int(name[:4])
     return 500

@@ -30,6 +30,8 @@ _LARGEST: Final = 64 << 20
 _LIBRARY: Final = frozenset({"HTTPError", "InvalidURL"})
 """Errors of the HTTP library, which the SDKs raise as they are or as the cause of one of their own."""
 _NO_CONNECTION: Final = frozenset({"ConnectError", "ProxyError", "UnsupportedProtocol", "InvalidURL"})
+_ANSWER_FIELDS: Final = ("choices", "content", "output", "usage")
+"""Fields of a body, in one protocol or another, that hold something only if an answer had begun."""
 _KEEP_SECONDS: Final = 30.0
 """For which an idle connection is kept."""
 
@@ -163,15 +165,18 @@ def answer_in(exchange: Exchange, reader: Reader, headers: Mapping[str, str], *,
         return failures.of_status(exchange.status, shown, raw=shown, headers=exchange.headers, env=env)
     if is_stream(exchange.headers.get("content-type", ""), text):
         return _of_stream(exchange, text, raw, reader, headers, secret=secret, env=env)
+    try:
+        body = json.loads(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        body = None
+    if isinstance(body, dict):
+        result = _of_body(body, raw, reader, headers, env=env)
+        # Also if the connection broke: no beginning of an object is an object, so an answer in one is whole, and paid for.
+        if exchange.lost is None or isinstance(result, Response):
+            return result
     if exchange.lost is not None:
         return replace(exchange.lost, raw=secret.redact_torn(text))
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        return Failure(Kind.MALFORMED, f"a body that is not JSON: {raw}", raw)
-    if not isinstance(body, dict):
-        return Failure(Kind.MALFORMED, f"a body that is no JSON object: {raw}", raw)
-    return _of_body(body, raw, reader, headers, env=env)
+    return Failure(Kind.MALFORMED, f"a body that is no JSON object: {raw}", raw)
 
 
 def _of_stream(
@@ -183,7 +188,9 @@ def _of_stream(
         # A key that came in pieces stands whole in no piece: what is kept is the answer that they make.
         raw = clean(whole)
     if made.error is not None:
-        return failures.of_error(made.error, raw=raw, headers=headers, env=env)
+        return _of_error(made.error, made.body, raw, headers, env=env)
+    if made.ended and made.damaged:
+        return Failure(Kind.MALFORMED, f"a stream with a piece that is not JSON: {clean(made.damaged)}", raw, began=True)
     if made.ended:
         return _of_body(made.body, raw, reader, headers, env=env)
     if exchange.lost is not None:
@@ -196,10 +203,17 @@ def _of_stream(
 def _of_body(body: dict[str, Any], raw: str, reader: Reader, headers: Mapping[str, str], *, env: str) -> Response | Failure:
     result = reader.read(body)
     if isinstance(result, NamedError):
-        return failures.of_error(result.error, raw=raw, headers=headers, env=env)
+        return _of_error(result.error, body, raw, headers, env=env)
     if isinstance(result, Failure):
         return replace(result, raw=raw)
     return replace(result, raw=raw, from_cache=from_cache(headers, body))
+
+
+def _of_error(error: Any, body: dict[str, Any], raw: str, headers: Mapping[str, str], *, env: str) -> Response | Failure:
+    result = failures.of_error(error, raw=raw, headers=headers, env=env)
+    if isinstance(result, Failure):
+        return replace(result, began=any(body.get(name) for name in _ANSWER_FIELDS))
+    return result
 
 
 def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
@@ -227,7 +241,36 @@ def pool(client: Callable[..., Any], spec: HttpSpec, concurrency: int) -> tuple[
     limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=_KEEP_SECONDS)
     timeout = httpx2.Timeout(spec.timeout, connect=min(spec.connect_timeout, spec.timeout))
     # The key goes to nobody but the address that the study names, so a server that sends elsewhere is not followed.
-    return client(limits=limits, timeout=timeout, follow_redirects=False, verify=_certificates()), timeout
+    hooks = {"response": [_cut_error]}
+    return client(limits=limits, timeout=timeout, follow_redirects=False, verify=_certificates(), event_hooks=hooks), timeout
+
+
+async def _cut_error(response: Any) -> None:
+    """See to it that no more is read of an error than is kept of it: the SDKs read it whole, and it may be endless."""
+    if response.status_code >= 300:
+        response.stream = _cut_stream()(response.stream)
+
+
+@cache
+def _cut_stream() -> Any:
+    import httpx2  # noqa: PLC0415  as above
+
+    class CutStream(httpx2.AsyncByteStream):
+        def __init__(self, whole: Any) -> None:
+            self._whole = whole
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = _RAW_OF_FAILURE
+            async for chunk in self._whole:
+                yield chunk[:left]
+                left -= len(chunk)
+                if left <= 0:
+                    return
+
+        async def aclose(self) -> None:
+            await self._whole.aclose()
+
+    return CutStream
 
 
 @cache

@@ -42,24 +42,45 @@ def read(body: dict[str, Any]) -> Reading:
     )
 
 
+class _Blocks:
+    """The blocks of content of a stream. Their texts are joined at the end: to lengthen them piece by piece takes seconds."""
+
+    def __init__(self) -> None:
+        self._begun: dict[int, dict[str, Any]] = {}
+        self._pieces: dict[tuple[int, str], list[str]] = {}
+
+    def begin(self, event: dict[str, Any]) -> None:
+        index, block = count_of(event.get("index")) or 0, dict(mapping(event.get("content_block")))
+        self._begun[index] = block
+        self._pieces |= {(index, field): [text_of(block.get(field))] for field in _APPENDED.values()}
+
+    def add(self, event: dict[str, Any]) -> None:
+        index, delta = count_of(event.get("index")) or 0, mapping(event.get("delta"))
+        self._begun.setdefault(index, {"type": "text"})
+        field = _APPENDED.get(text_of(delta.get("type")))
+        if field:
+            self._pieces.setdefault((index, field), []).append(text_of(delta.get(field)))
+
+    def whole(self) -> list[dict[str, Any]]:
+        for (index, field), texts in self._pieces.items():
+            if any(texts):
+                self._begun[index][field] = "".join(texts)
+        return [self._begun[index] for index in sorted(self._begun)]
+
+
 def assemble(stream: str) -> Assembled:
     """The body that a stream of events stands for. An answer is whole once its reason for ending has come."""
-    made = Assembled()
-    blocks: dict[int, dict[str, Any]] = {}
-    for name, event in payloads(stream):
+    made, blocks = Assembled(), _Blocks()
+    for name, event in payloads(stream, made):
         kind = text_of(event.get("type")) or name
         if kind == "error" or event.get("error"):
             made.error = event.get("error") or event
         elif kind == "message_start":
             made.body = dict(mapping(event.get("message")))
         elif kind == "content_block_start":
-            blocks[count_of(event.get("index")) or 0] = dict(mapping(event.get("content_block")))
+            blocks.begin(event)
         elif kind == "content_block_delta":
-            delta = mapping(event.get("delta"))
-            block = blocks.setdefault(count_of(event.get("index")) or 0, {"type": "text"})
-            field = _APPENDED.get(text_of(delta.get("type")))
-            if field:
-                block[field] = text_of(block.get(field)) + text_of(delta.get(field))
+            blocks.add(event)
         elif kind == "message_delta":
             made.body |= {key: value for key, value in mapping(event.get("delta")).items() if value is not None}
             # The counts so far; those that do not change are not said again.
@@ -67,8 +88,9 @@ def assemble(stream: str) -> Assembled:
             made.body["usage"] = {**mapping(made.body.get("usage")), **counts}
         elif kind == "message_stop":
             made.ended = True
-    if blocks or isinstance(made.body.get("content"), list):
-        made.body["content"] = [blocks[index] for index in sorted(blocks)]
+    content = blocks.whole()
+    if content or isinstance(made.body.get("content"), list):
+        made.body["content"] = content
     made.ended = made.ended or bool(text_of(made.body.get("stop_reason")))
     return made
 

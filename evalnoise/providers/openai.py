@@ -20,6 +20,8 @@ _RESERVED: Final = {
         "previous_response_id", "conversation",
     ),
 }  # fmt: skip
+_OWN_ADDRESS: Final = "https://api.openai.com/v1"
+"""Named, because the SDK would take another one from the environment: then neither address nor prices were those of the study."""
 _READERS: Final = {"chat": Reader(chat.read, chat.assemble), "responses": Reader(responses.read, responses.assemble)}
 
 
@@ -67,7 +69,7 @@ class OpenAIModel(HttpProvider):
 
         def client() -> openai.AsyncOpenAI:
             http, timeout = pool(openai.DefaultAsyncHttpxClient, spec, concurrency)
-            key, address = self._secret.reveal(), spec.base_url
+            key, address = self._secret.reveal(), spec.base_url or _OWN_ADDRESS
             return openai.AsyncOpenAI(api_key=key, base_url=address, timeout=timeout, max_retries=0, http_client=http)
 
         self._clients = Clients(client, concurrency=concurrency)

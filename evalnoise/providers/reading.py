@@ -66,6 +66,23 @@ def count_of(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
 
 
+def all_output(usage: dict[str, Any], asked: str, answered: str, reasoning: int | None) -> int | None:
+    """All output tokens. Some servers count reasoning apart from the answer, which their total gives away.
+
+    None where more was counted than the parts explain: what it was, and cost, is not known.
+
+    Args:
+        usage: The counts.
+        asked: Name of the count of input tokens.
+        answered: Name of the count of output tokens.
+        reasoning: Tokens of reasoning, if they are told.
+    """
+    before, after, total = (count_of(usage.get(name)) for name in (asked, answered, "total_tokens"))
+    if before is None or after is None or total is None or total <= before + after:
+        return after
+    return after + reasoning if reasoning is not None and total == before + after + reasoning else None
+
+
 def joined(parts: Iterable[object]) -> str:
     """The texts among the parts, one after the other."""
     return "".join(text_of(part) for part in parts)

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import Any, Final
 
 from evalnoise.providers.base import Failure, Kind
-from evalnoise.providers.reading import FILTERED, Reading, classify, count_of, joined, mapping, named_error, no_answer, objects
+from evalnoise.providers.reading import (
+    FILTERED,
+    Reading,
+    all_output,
+    classify,
+    count_of,
+    joined,
+    mapping,
+    named_error,
+    no_answer,
+    objects,
+)
 from evalnoise.providers.sse import Assembled, payloads, text_of
 from schemas.records import Response
 
@@ -38,6 +50,7 @@ def read(body: dict[str, Any]) -> Reading:
     cut = text_of(mapping(body.get("incomplete_details")).get("reason"))
     usage = mapping(body.get("usage"))
     asked, made = mapping(usage.get("input_tokens_details")), mapping(usage.get("output_tokens_details"))
+    reasoning_tokens = count_of(made.get("reasoning_tokens"))
     return Response(
         text=text,
         response_class=classify(
@@ -51,10 +64,10 @@ def read(body: dict[str, Any]) -> Reading:
         fingerprint=text_of(body.get("system_fingerprint")),
         reasoning=_reasoning(items),
         input_tokens=count_of(usage.get("input_tokens")),
-        output_tokens=count_of(usage.get("output_tokens")),
+        output_tokens=all_output(usage, "input_tokens", "output_tokens", reasoning_tokens),
         cached_tokens=count_of(asked.get("cached_tokens")),
         cache_write_tokens=count_of(asked.get("cache_write_tokens")),
-        reasoning_tokens=count_of(made.get("reasoning_tokens")),
+        reasoning_tokens=reasoning_tokens,
     )  # fmt: skip
 
 
@@ -62,8 +75,8 @@ def assemble(stream: str) -> Assembled:
     """The body that a stream of events stands for: that of its last event; of a torn stream, what its pieces make."""
     made = Assembled()
     finished: list[Any] = []
-    torn: dict[tuple[object, ...], dict[str, Any]] = {}
-    for name, event in payloads(stream):
+    torn: dict[tuple[str, str, str], list[str]] = {}
+    for name, event in payloads(stream, made):
         kind = text_of(event.get("type")) or name
         if kind == "error" or (not kind and event.get("error")):
             made.error = event.get("error") or event
@@ -75,15 +88,18 @@ def assemble(stream: str) -> Assembled:
         elif kind in _DELTAS:
             _add(torn, event, kind)
     if (made.body or finished or torn) and not made.body.get("output"):
-        made.body["output"] = finished if made.ended and finished else [*finished, *torn.values()]
+        made.body["output"] = finished if made.ended and finished else [*finished, *starmap(_item, torn.items())]
     return made
 
 
-def _add(torn: dict[tuple[object, ...], dict[str, Any]], event: dict[str, Any], kind: str) -> None:
-    item, listed, part, field = _DELTAS[kind]
-    place = (str(event.get("item_id")), str(event.get("content_index", event.get("summary_index"))), part)
-    made = torn.setdefault(place, {"type": item, listed: [{"type": part, field: ""}]})
-    made[listed][0][field] += text_of(event.get("delta"))
+def _add(torn: dict[tuple[str, str, str], list[str]], event: dict[str, Any], kind: str) -> None:
+    place = (str(event.get("item_id")), str(event.get("content_index", event.get("summary_index"))), kind)
+    torn.setdefault(place, []).append(text_of(event.get("delta")))
+
+
+def _item(place: tuple[str, str, str], pieces: list[str]) -> dict[str, Any]:
+    item, listed, part, field = _DELTAS[place[2]]
+    return {"type": item, listed: [{"type": part, field: "".join(pieces)}]}
 
 
 def _reasoning(items: list[dict[str, Any]]) -> str:

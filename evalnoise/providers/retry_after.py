@@ -28,7 +28,7 @@ def _until(date: str | None, now: datetime) -> float | None:
         return None
     try:
         moment = parsedate_to_datetime(date)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -31,6 +31,8 @@ class Assembled:
     """Whether the answer is whole."""
     error: Any = None
     """An error that the stream reported; None: none."""
+    damaged: str = ""
+    """A piece in its middle that cannot be read; empty: there is none. Without it the answer would look whole and not be."""
 
 
 def is_stream(content_type: str, text: str) -> bool:
@@ -55,12 +57,18 @@ def events(text: str) -> Iterator[Event]:
             name = value
 
 
-def payloads(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and JSON object of each event that holds one. A torn last one, and whatever is no object, are passed over."""
+def payloads(text: str, made: Assembled) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Name and JSON object of each event that holds one. A torn last one, and whatever is no object, are passed over.
+
+    An object that cannot be read and is not the last event is noted in `made`.
+    """
+    unread = ""
     for event in events(text):
+        made.damaged, unread = made.damaged or unread, ""
         try:
             found = json.loads(event.data)
         except (ValueError, RecursionError):
+            unread = event.data if event.data.lstrip().startswith("{") else ""
             continue
         if isinstance(found, dict):
             yield event.name or text_of(found.get("type")), found

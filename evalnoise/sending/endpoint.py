@@ -108,7 +108,7 @@ class Endpoint:
         self._in_flight -= 1
         if isinstance(result, Failure):
             self._pacer.hear(ticket.taken, result.headers, now=now)
-            if result.kind is Kind.OVERLOADED:
+            if result.kind is Kind.OVERLOADED and not result.began:
                 self._pacer.correct(ticket.taken, Load(0.0, 0.0))
             if result.kind in AGAIN:
                 self.health.failed(ticket.start, result, now=now)

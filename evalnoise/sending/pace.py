@@ -37,6 +37,7 @@ class Bucket:
     """An allowance per minute that fills evenly. What is taken may leave a debt, which later ones wait for."""
 
     def __init__(self, per_minute: float, *, now: float) -> None:
+        self.per_minute = per_minute
         # A second's worth may gather, so that a late event loop loses nothing; the rate is lower by as much, so that no minute
         # sees more than was asked for.
         self._room = max(1.0, per_minute / _MINUTE)
@@ -121,7 +122,8 @@ class Pacer:
         """Put the estimate right by what the server counted."""
         bucket = self._buckets.get("tokens")
         if bucket is not None:
-            bucket.take(used.of("tokens") - taken.load.of("tokens"))
+            # A count can be wrong: one answer holds nobody back for more than a minute.
+            bucket.take(min(used.of("tokens") - taken.load.of("tokens"), bucket.per_minute))
 
     def hear(self, taken: Taken, headers: Mapping[str, str], *, now: float) -> None:
         """Take note of the headers of an answer, unless a later sending's were heard before."""

@@ -73,7 +73,8 @@ FREE: Final = Price(0.0, 0.0, 0.0, 0.0, "free")
 
 def max_output(body: Any) -> int | None:
     """The most output tokens that a request's body allows; None: it names no limit."""
-    named = [value for name in _LIMITS if isinstance(value := body.get(name), int) and not isinstance(value, bool)]
+    # Not above 0, it stands for no limit with some servers.
+    named = [value for name in _LIMITS if isinstance(value := body.get(name), int) and not isinstance(value, bool) and value > 0]
     return max(named) if named else None
 
 

@@ -23,6 +23,7 @@ class Purse:
         self.held = held
         self.reserved = 0.0
         """Set aside for sendings in flight."""
+        self._reservations = 0
         self._waiting: list[asyncio.Future[None]] = []
 
     async def reserve(self, most: float | None, *, what: str) -> float:
@@ -46,11 +47,14 @@ class Purse:
             self._waiting.append(settled)
             await settled
         self.reserved += most
+        self._reservations += 1
         return most
 
     def settle(self, most: float, cost: float | None) -> None:
         """A sending for which so much was set aside has ended; None: nobody knows what it cost."""
-        self.reserved -= most
+        self._reservations -= 1
+        # Sums of fractions leave a rest, and nobody is to wait for a rest.
+        self.reserved = self.reserved - most if self._reservations > 0 else 0.0
         if cost is None:
             self.held += most
         else:

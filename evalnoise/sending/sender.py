@@ -112,4 +112,4 @@ class Sender:
         """US dollars; None: unknown, as for a request that may have been answered, but not to us."""
         if isinstance(result, Response):
             return result.cost_usd if self._price is None else self._price.cost(result)
-        return 0.0 if result.kind in _UNBILLED else None
+        return 0.0 if result.kind in _UNBILLED and not result.began else None

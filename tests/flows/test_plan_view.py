@@ -150,3 +150,17 @@ def test_second_attempts_with_feedback_are_counted_with_the_answers_that_they_ho
     assert told.output_tokens_most == again.output_tokens_most == 2 * plain.output_tokens_most == 3600
     # Each of 18 second requests holds an answer of 100 tokens and ten of feedback beside the prompt.
     assert told.input_tokens - again.input_tokens == 18 * 110
+
+
+@pytest.mark.parametrize(("limit", "tokens", "cost"), [(5000, 18 * 5000, 18 * 5000 / 1e6), (-1, 18 * 100, None)])
+def test_a_limit_of_output_in_extra_counts(limit, tokens, cost):
+    provider = {
+        "name": "openai",
+        "input_usd_per_million": 0,
+        "output_usd_per_million": 1,
+        "extra": {"max_completion_tokens": limit},
+    }
+    stack = body()["stacks"][0] | {"max_tokens": 100, "provider": provider, "retry": "none"}
+    study = Study.model_validate(body(stacks=[stack], conditions=[{"name": "live", "kind": "live"}]))
+    (line,) = plan_lines(resolve(study, limit=6), set())
+    assert (line.output_tokens_most, line.cost_most) == (tokens, cost)

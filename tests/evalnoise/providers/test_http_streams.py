@@ -15,7 +15,7 @@ from wire.server import Reply, serve
 
 from evalnoise.providers import chat, messages, responses
 from evalnoise.providers.base import Failure, Kind
-from evalnoise.providers.sse import events, payloads
+from evalnoise.providers.sse import Assembled, events, payloads
 from schemas.records import ResponseClass
 
 STREAM = "text/event-stream"
@@ -140,7 +140,7 @@ def test_lone_surrogates_survive_a_stream(dialect):
 def test_the_lines_of_a_stream():
     text = "\ufeff: comment\r\nevent: a\r\ndata: 1\r\n\r\ndata:2\rdata: 3\r\rid: 7\n\nevent: b\n\ndata: \u2028{\n\ndata: last"
     assert [(found.name, found.data) for found in events(text)] == [("a", "1"), ("", "2\n3"), ("", "\u2028{"), ("", "last")]
-    assert list(payloads('data: {"type": "x"}\n\ndata: [1]\n\ndata: {"to')) == [("x", {"type": "x"})]
+    assert list(payloads('data: {"type": "x"}\n\ndata: [1]\n\ndata: {"to', Assembled())) == [("x", {"type": "x"})]
 
 
 def test_a_key_that_comes_in_pieces_is_kept_in_none(dialect):

@@ -111,3 +111,10 @@ def test_no_header_holds_a_sending_back_for_more_than_a_minute(reset) -> None:
     assert 0 <= wait <= 60
     assert not math.isnan(wait)
     assert pacer.wait(SMALL, now=60.0) == 0.0
+
+
+def test_a_count_that_cannot_be_meant_holds_nobody_back_for_more_than_a_minute() -> None:
+    pacer = Pacer(tokens_per_minute=6000)
+    taken = pacer.take(SMALL)
+    pacer.correct(taken, Load(2.0**52, 0.0))
+    assert 55 < pacer.wait(SMALL, now=0.0) < 65

@@ -133,6 +133,8 @@ def test_what_a_call_can_cost_at_most() -> None:
         ({"max_completion_tokens": 7}, 7),
         ({"max_output_tokens": 9}, 9),
         ({"max_tokens": 5, "max_completion_tokens": 7}, 7),
+        ({"max_completion_tokens": -1}, None),
+        ({"max_tokens": 0}, None),
         ({"max_tokens": True}, None),
         ({"max_tokens": "5"}, None),
         ({}, None),

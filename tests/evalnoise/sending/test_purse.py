@@ -80,3 +80,22 @@ def test_whoever_waits_can_be_cancelled() -> None:
 @pytest.mark.parametrize(("amount", "text"), [(0.0, "$0.00"), (12.345, "$12.35"), (0.000123, "$0.000123"), (0.5, "$0.5")])
 def test_dollars(amount, text) -> None:
     assert dollars(amount) == text
+
+
+def test_nobody_waits_for_what_rounding_left() -> None:
+    async def work(most: list[float], limit: float) -> None:
+        purse = Purse(limit)
+
+        async def call(amount: float) -> None:
+            reserved = await purse.reserve(amount, what="x")
+            await asyncio.sleep(0)
+            purse.settle(reserved, None)
+
+        async with asyncio.timeout(5):
+            await asyncio.gather(*(call(amount) for amount in most), return_exceptions=True)
+        assert purse.reserved == 0
+
+    for count in range(2, 60):
+        most = [(0.1, 0.3, 0.7, 0.0011, 0.0123)[(count * 7 + place * place) % 5] for place in range(count)]
+        for share in (0.5, 1, 1 / 3):
+            asyncio.run(work(most, sum(most) * share))

@@ -167,6 +167,17 @@ def test_what_a_server_turned_away_cost_nothing(tmp_path) -> None:
     assert [sending.cost_usd for sending in log.sendings] == [0.0, 2.0]
 
 
+def test_an_answer_that_breaks_off_in_an_overload_may_have_cost_something(tmp_path) -> None:
+    began = WIRE.answer("a long text")
+    body = began.body[:-1] + b', "error": {"type": "overloaded_error", "message": "busy"}}'
+    script = Clocked(lambda number: Reply(200, body, dict(began.headers)) if number == 1 else began)
+    purse = Purse(1.0)
+    with serve(script=script) as server:
+        ((_, log),) = answers(server.url, tmp_path, 1, price=Price(1.0, 1.0), purse=purse, patience=5.0)
+    assert [sending.cost_usd is None for sending in log.sendings] == [True, False]
+    assert purse.held > 0
+
+
 def test_a_limit_of_cost_is_never_passed_with_many_in_flight(tmp_path) -> None:
     """Each call costs 0.0007 and may cost over 0.0008 by its 100 tokens of output: the server counts what was bought."""
     purse, script = Purse(0.02), Clocked(lambda _: WIRE.answer("ok", usage=(0, 88), delay=0.02))
