@@ -30,7 +30,7 @@ from schemas.tables import CALLS
 
 _MISSING_SHOWN = 20
 _FROZEN = "frozen (UTC)"
-_RIGHT = {"tasks", "repl.", "sealed", "calls", "cost", "unpriced"}
+_RIGHT = {"tasks", "repl.", "sealed", "sent", "cost", "unpriced"}
 """Columns of numbers."""
 _REDO = "Run the study again with the same command: the shard is quarantined and redone."
 _DAMAGED = "The journal was changed by something else than evalnoise, or the disk is failing. Restore it, or move it aside."
@@ -48,12 +48,12 @@ class Progress:
     missing: tuple[str, ...]
     """Planned shards that are not sealed."""
     complete: bool
-    calls: int
-    """Answered provider calls: those of sealed shards, and those in the journals of the others."""
+    requests: int
+    """Sent ones, failed ones too: those of sealed shards, and of the others those that their journals say were answered."""
     cost_usd: float
     """Known cost of them."""
     unpriced: int
-    """Calls of unknown cost."""
+    """Requests of unknown cost."""
     quarantined: int
     """Files that were found damaged."""
     holder: Holder | None
@@ -62,8 +62,8 @@ class Progress:
     """What was frozen; None: its file cannot be read."""
     unreadable: str
     """Why the protocol's file cannot be read; empty otherwise."""
-    inherited_calls: int = 0
-    """Of the calls, those of shards that a predecessor sealed, whose run paid for them."""
+    inherited: int = 0
+    """Of the requests, those of shards that a predecessor sealed, whose run paid for them."""
     retry: Retry | None = None
     """Cells that are being asked again, unless that has come to its end."""
 
@@ -88,7 +88,7 @@ def progress(root: Path, study: str | None = None) -> list[Progress]:
 def _progress(store: Store, one: StudyStore) -> Progress:
     status = one.status()
     sealed = set(status.sealed)
-    calls, cost, unpriced = _cost(one)
+    requests, cost, unpriced = _cost(one)
     protocol, unreadable = _protocol(store, one.protocol)
     return Progress(
         study=one.study,
@@ -97,19 +97,19 @@ def _progress(store: Store, one: StudyStore) -> Progress:
         planned=len(status.planned),
         missing=tuple(shard for shard in status.planned if shard not in sealed),
         complete=status.complete,
-        calls=calls,
+        requests=requests,
         cost_usd=cost,
         unpriced=unpriced,
         quarantined=sum(line.get("kind") == "quarantined" for line in one.manifest.others),
         holder=at_work(one.path.parent),
         frozen=protocol,
         unreadable=unreadable,
-        inherited_calls=_inherited_calls(one),
+        inherited=_inherited(one),
         retry=open_retry(one.manifest),
     )
 
 
-def _inherited_calls(one: StudyStore) -> int:
+def _inherited(one: StudyStore) -> int:
     files = [file for shard in one.manifest.live.values() for file in shard if file.table == CALLS.name]
     return sum(file.rows for file in files if file.lineage.get("inherited_from"))
 
@@ -123,10 +123,10 @@ def _protocol(store: Store, digest: str) -> tuple[Protocol | None, str]:
 
 
 def _cost(one: StudyStore) -> tuple[int, float, int]:
-    """Answered calls, their known cost, and how many have no known cost."""
+    """Requests that were sent, their known cost, and how many have no known cost."""
     # One look at the manifest for both sources: a shard that is sealed meanwhile must not count twice, or not at all.
     live = one.manifest.live
-    calls, cost, unpriced = 0, 0.0, 0
+    requests, cost, unpriced = 0, 0.0, 0
     for file in (file for files in live.values() for file in files if file.table == CALLS.name):
         path = one.path / file.path
         try:
@@ -134,12 +134,12 @@ def _cost(one: StudyStore) -> tuple[int, float, int]:
                 column: Any = pq.ParquetFile(path).read(columns=["cost_usd"]).column("cost_usd")
         except pa.ArrowInvalid as error:
             raise StoreError(str(path), expected="a Parquet file", found=str(error)[:200], remedy=_REDO) from None
-        calls += len(column)
+        requests += len(column)
         cost += pc.sum(column).as_py() or 0.0
         unpriced += column.null_count
     sendings = [sending for _, of_shard in journalled(one, live) for sending in of_shard if sending.answered]
     known = [sending.cost_usd for sending in sendings if sending.cost_usd is not None]
-    return calls + len(sendings), cost + sum(known), unpriced + len(sendings) - len(known)
+    return requests + len(sendings), cost + sum(known), unpriced + len(sendings) - len(known)
 
 
 def at_work(folder: Path) -> Holder | None:
@@ -207,7 +207,7 @@ def _cells(one: Progress) -> dict[str, str]:
         "tasks": tasks,
         "repl.": replicates,
         "sealed": f"{one.planned - len(one.missing)}/{one.planned}",
-        "calls": str(one.calls),
+        "sent": str(one.requests),
         "cost": f"${one.cost_usd:.4f}",
         "unpriced": str(one.unpriced or ""),
     }
@@ -221,7 +221,7 @@ def _details(one: Progress, *, verbose: bool) -> list[str]:
     if one.unreadable:
         lines.append(f"{name}: {printable(one.unreadable)}")
     if one.frozen and (past := one.frozen.lineage):
-        paid = f"; {one.inherited_calls} of its calls were made there" if one.inherited_calls else ""
+        paid = f"; {one.inherited} of its requests were sent there" if one.inherited else ""
         lines.append(f"{name}: successor of {past.predecessor[:12]}, not blind: {printable(past.why)}{paid}")
     if one.retry:
         cells = counted(one.retry.n_asked, "cell is", "cells are")

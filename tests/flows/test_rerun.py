@@ -71,7 +71,7 @@ def test_an_extension_is_killed_twice_and_goes_on_and_says_what_it_is(two, envir
     assert len(once) == len(after.manifest.planned) == 3 + 2 * 4 * 4 + 20
     status = evalnoise("status", "--store", two).stdout
     line = f"starter {after.protocol[:12]}: successor of {before.protocol[:12]}, not blind: w was not resolved; "
-    assert re.search(rf"^{line}\d+ of its calls were made there$", status, re.MULTILINE)
+    assert re.search(rf"^{line}\d+ of its requests were sent there$", status, re.MULTILINE)
     # A study that was planned with four replicates has the same cells.
     fresh = evalnoise("run", STUDY, "--store", two, "--replicates", "4", *SMALL)
     assert fresh.returncode == 0, fresh.stderr

@@ -52,24 +52,24 @@ class TestJournals:
         made = build(tmp_path)
         journal(made, "live~2", {"a#0": 0.5, "b#0": None}, unanswered=3)
         (one,) = progress(tmp_path)
-        assert (one.calls, one.cost_usd, one.unpriced) == (6, 0.75, 3)
+        assert (one.requests, one.cost_usd, one.unpriced) == (6, 0.75, 3)
 
     def test_a_call_that_was_made_again_counts_by_its_last_answer(self, tmp_path):
         made = build(tmp_path)
         journal(made, "live~2", {"a#0": None})
         journal(made, "live~2", {"a#0": 0.5})
         (one,) = progress(tmp_path)
-        assert (one.calls, one.cost_usd, one.unpriced) == (5, 0.75, 2)
+        assert (one.requests, one.cost_usd, one.unpriced) == (5, 0.75, 2)
 
     def test_sealed_shards_count_once(self, tmp_path):
         made = build(tmp_path)
         journal(made, "x:y", {"a#0": 0.5})
-        assert progress(tmp_path)[0].calls == 5
+        assert progress(tmp_path)[0].requests == 5
         keys = {"stack": "a", "condition": "x", "replicate": 0}
         rows = [row(CALLS, made, 0, cost_usd=0.5, sent_at=SENT, answered_at=SENT)]
         made.commit("x:y", [PartitionWrite(CALLS, keys, rows, "000")])
         (one,) = progress(tmp_path)
-        assert (one.calls, one.cost_usd, one.unpriced) == (5, 0.75, 2)
+        assert (one.requests, one.cost_usd, one.unpriced) == (5, 0.75, 2)
 
     def test_reading_leaves_a_line_that_is_being_written(self, tmp_path):
         made = build(tmp_path)
@@ -77,7 +77,7 @@ class TestJournals:
         with path.open("ab") as file:
             file.write(b'{"kind":"answered","id":"b#0","rec')
         before = path.read_bytes()
-        assert progress(tmp_path)[0].calls == 5
+        assert progress(tmp_path)[0].requests == 5
         assert path.read_bytes() == before
 
     def test_a_damaged_journal_is_named(self, tmp_path):
@@ -94,7 +94,7 @@ class TestTable:
             freeze(tmp_path, "humaneval-openai", **change)
         header, _, heading, *rows = status(tmp_path)
         assert max(map(len, [header, *rows])) <= 80
-        assert header.split() == ["protocol", "frozen", "(UTC)", "state", "tasks", "repl.", "sealed", "calls", "cost"]
+        assert header.split() == ["protocol", "frozen", "(UTC)", "state", "tasks", "repl.", "sealed", "sent", "cost"]
         assert heading == "study humaneval-openai"
         assert [line.split()[3:] for line in rows] == [
             ["frozen", "164", "2", "0/0", "0", "$0.0000"],
