@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -60,8 +62,22 @@ def print_list(folders: Sequence[RecordingFolder], *, as_json: bool) -> None:
         typer.echo(json.dumps(facts))
         return
     header = ["recording", "tasks", "repl.", "requests", "responses", "digest", "source"]
-    for line in aligned(header, rows, [name in header[1:5] for name in header]) if rows else ["no recordings"]:
+    for line in _fitting(header, rows) if rows else ["no recordings"]:
         typer.echo(line)
+
+
+def _fitting(header: list[str], rows: list[list[str]]) -> Iterator[str]:
+    """Aligned lines; in a terminal that is too narrow for them the last column stands under each row."""
+    right = [name in header[1:5] for name in header]
+    lines = list(aligned(header, rows, right))
+    if not sys.stdout.isatty() or max(map(len, lines)) <= shutil.get_terminal_size().columns:
+        yield from lines
+        return
+    above = aligned(header[:-1], [row[:-1] for row in rows], right[:-1])
+    yield from (next(above), next(above))
+    for line, row in zip(above, rows, strict=True):
+        yield line
+        yield f"  {row[-1]}"
 
 
 def print_recording(folder: RecordingFolder, rows: Sequence[Recorded], *, task: str | None, as_json: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 from evalnoise.store.recordings import RecordingFolder
 from evalnoise.store.store import Store
 from flows.cli import app
+from flows.recording_view import print_list
 from schemas.study import Study
 from tests.support import stages
 from tests.support.recorded import recorded, request
@@ -141,6 +143,23 @@ def test_hostile_text_reaches_no_terminal(store):
     assert "valid" in run("coupling", "one", "other", "--store", store).output
     for command in (("show", "one", "--task", "b"), ("diff", "one", "other"), ("list",)):
         json.loads(run("recording", *command, "--json", "--store", store).output)
+
+
+def test_in_a_narrow_terminal_the_source_stands_below(store, monkeypatch, capsys):
+    folder = RecordingFolder(store / "recordings" / "named")
+    source = {"kind": "import", "format": "jsonl", "files": [{"name": "x" * 60}]}
+    folder.write([recorded("a", 0, 0, "text")], source=source, order="time")
+    print_list([folder], as_json=False)
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    print_list([folder], as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert lines[2].split()[0] == "named"
+    assert "source" not in lines[0]
+    assert "x" * 60 in lines[3]
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_damaged_recording_is_listed_as_such_and_fails_its_verification(store):
