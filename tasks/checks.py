@@ -9,6 +9,7 @@ from evalnoise.recordings.opening import recorded_order
 from schemas.checks import check_queries
 from schemas.provider import RecordingProvider
 from schemas.responses import MaxShare
+from tasks.recorded import recorded_findings
 from tasks.retry import rerun_findings
 from tasks.workshop import Workshop
 
@@ -23,6 +24,11 @@ def check_rows(shop: Workshop, connection: Any) -> Iterator[Row]:
         found = connection.execute(query, {"study": protocol["study"], "protocol": protocol["protocol"]}).fetchall()
         for row in found:
             yield {**protocol, "check": name, **_allowed(shop, name, dict(zip(_COLUMNS, row, strict=True)))}
+    for check, stack, condition, sentence, number in recorded_findings(shop, connection):
+        yield {
+            **protocol, "check": check, "stack": stack, "condition": condition, "severity": "error", "blocks": True,
+            "sentence": sentence, "value": number,
+        }  # fmt: skip
     for check, sentence, severity, value in (*_plan_findings(shop), *rerun_findings(shop)):
         yield {
             **protocol, "check": check, "stack": "", "condition": "", "severity": severity, "blocks": False, "sentence": sentence,

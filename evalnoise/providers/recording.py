@@ -34,7 +34,8 @@ class RecordingProvider:
     def __init__(self, recording: Recording, make: RequestMaker, *, name: str) -> None:
         self.name = name
         """Kind of provider whose requests are replayed."""
-        self._recording = recording
+        self.recording = recording
+        """What is replayed."""
         self._make = make
         self._answered: dict[tuple[str, int, int], int] = {}
 
@@ -60,4 +61,4 @@ class RecordingProvider:
             f"stack {context.stack}, condition {context.condition}, task {context.task.id}, replicate {context.replicate}, "
             f"attempt {context.attempt}"
         )
-        return self._recording.find(request, (context.task.id, context.replicate, context.attempt), where=where)
+        return self.recording.find(request, (context.task.id, context.replicate, context.attempt), where=where)

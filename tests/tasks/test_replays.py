@@ -343,6 +343,31 @@ def test_answers_of_which_nobody_knows_what_was_asked_stay_so(tmp_path):
     assert stages.rows(tmp_path / "s", "select count(*) filter (where outcome = 'pass') from outcomes") == [(3 * 2 * N,)]
 
 
+def test_recorded_answers_that_make_no_replicates_block(tmp_path):
+    """A replay has no calls to look at, so what the recording says of its answers is looked at, of those that were used."""
+
+    def rows(*, models: tuple[str, ...], cached: bool = False, repeated: bool = False) -> list[dict]:
+        told = [{"task_id": task.id, "text": f"```python\n{task.reference}\n```"} for task in TASKS for _ in range(3)]
+        for number, row in enumerate(told):
+            row |= {"served_model": models[number % 3 % len(models)], "from_cache": cached and number % 3 == 2}
+            row |= {"response_id": f"r-{number - number % 3 if repeated else number}"}
+        return told
+
+    def blocking(name: str, replicates: int, told: list[dict]) -> list[tuple]:
+        folder = RecordingFolder.named(tmp_path, name)
+        seal_imported(folder, Form.JSONL, read_files(Form.JSONL, [lines(tmp_path / name, told)]), order="unknown")
+        stack = {"name": "a", "model": "m", "provider": {"name": "recording", "path": str(folder.path)}, "verifier": stages.PROCESS}
+        plan = stages.body(stacks=[stack], conditions=[{"name": "live", "kind": "live"}], replicates=replicates)
+        stages.run(Study.model_validate(plan), tmp_path / f"s{name}", limit=N)
+        return stages.rows(tmp_path / f"s{name}", 'select "check", value from checks where blocks order by 1')
+
+    assert blocking("good", 3, rows(models=("m-1",))) == []
+    odd = rows(models=("m-1", "m-1", "m-2"), cached=True)
+    assert blocking("unused", 2, odd) == []
+    assert blocking("mixed", 3, odd) == [("from_cache", N), ("served_model", 2)]
+    assert blocking("repeated", 3, rows(models=("",), repeated=True)) == [("repeated_ids", 3 * N)]
+
+
 # Real data.
 
 
