@@ -120,6 +120,7 @@ def test_the_guides_example_through_a_whole_study(packages, tmp_path):
         for row in stages.rows(tmp_path / "s", "select request from calls where condition = 'cold'")
     }
     assert asked == {0}
+    assert stages.rows(tmp_path / "s", "select sentence from checks where blocks or \"check\" = 'repeated_ids'") == []
     (text,) = stages.rows(tmp_path / "s", "select text from generations where condition = 'replay' limit 1")[0]
     assert text == text.upper()
     assert text.endswith("?")
