@@ -17,6 +17,7 @@ from schemas.errors import BlockedError, ExitCode, ProviderError, ShareError, St
 from schemas.records import Check, Outcome, Reason, Task
 from schemas.study import StarterBenchmark, Study
 from tasks.plan import measured_shards
+from tasks.retry import next_retry
 from tasks.selection import find_side
 from tasks.shard import measure_shard
 from tests.support import stages
@@ -433,6 +434,18 @@ def test_a_second_answer_that_is_of_no_use_after_a_kill_keeps_its_rows(tmp_path,
         (0, "id-0"),
         *([(1, ids[-1][1])] if made == 2 else []),
     ]
+
+
+def test_a_second_request_that_the_server_refused_is_not_asked_again(tmp_path) -> None:
+    """Its call is named by what it asks, and is found all the same."""
+    refused = WIRE.error(400, "invalid_request_error")
+    model = Model(lambda _, before: WIRE.answer(WRONG) if before == 0 else refused)
+    with serve(script=model) as server:
+        plan = study(server.url, stack={"retry": "with-feedback"}, replicates=1)
+        stages.run(plan, tmp_path / "s", limit=1)
+        with stages.opened(plan, tmp_path / "s", limit=1) as shop:
+            assert stages.rows(tmp_path / "s", "select reason, attempts from outcomes") == [("provider", 2)]
+            assert next_retry(shop.plan, shop.study_store) is None
 
 
 def test_the_oracle_draws_again_and_its_true_w_says_so(tmp_path) -> None:
