@@ -18,7 +18,7 @@ from evalnoise.providers.reading import (
     no_answer,
     objects,
 )
-from evalnoise.providers.sse import Assembled, events, payloads, text_of
+from evalnoise.providers.sse import Assembled, events, payloads, text_in, text_of
 from schemas.records import Response
 
 DONE: Final = "[DONE]"
@@ -115,7 +115,7 @@ def _join(message: dict[str, Any], name: str, pieces: dict[str, list[str]]) -> N
     """Put the pieces of text that have gathered behind what is there."""
     if name not in pieces:
         return
-    text, before = "".join(pieces.pop(name)), message.get(name)
+    text, before = text_in(pieces.pop(name)), message.get(name)
     if isinstance(before, list):
         before.append({"type": "text", "text": text})
     else:

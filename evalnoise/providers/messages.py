@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from evalnoise.providers.reading import Reading, as_json, classify, count_of, joined, mapping, named_error, no_answer, objects
-from evalnoise.providers.sse import Assembled, payloads, text_of
+from evalnoise.providers.sse import Assembled, payloads, text_in, text_of
 from schemas.records import Response
 
 _TRUNCATED: Final = ("max_tokens", "model_context_window_exceeded", "pause_turn")
@@ -64,7 +64,7 @@ class _Blocks:
     def whole(self) -> list[dict[str, Any]]:
         for (index, field), texts in self._pieces.items():
             if any(texts):
-                self._begun[index][field] = "".join(texts)
+                self._begun[index][field] = text_in(texts)
         return [self._begun[index] for index in sorted(self._begun)]
 
 

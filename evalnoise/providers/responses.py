@@ -18,7 +18,7 @@ from evalnoise.providers.reading import (
     no_answer,
     objects,
 )
-from evalnoise.providers.sse import Assembled, payloads, text_of
+from evalnoise.providers.sse import Assembled, payloads, text_in, text_of
 from schemas.records import Response
 
 _TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
@@ -99,7 +99,7 @@ def _add(torn: dict[tuple[str, str, str], list[str]], event: dict[str, Any], kin
 
 def _item(place: tuple[str, str, str], pieces: list[str]) -> dict[str, Any]:
     item, listed, part, field = _DELTAS[place[2]]
-    return {"type": item, listed: [{"type": part, field: "".join(pieces)}]}
+    return {"type": item, listed: [{"type": part, field: text_in(pieces)}]}
 
 
 def _reasoning(items: list[dict[str, Any]]) -> str:

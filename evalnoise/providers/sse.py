@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -72,6 +72,16 @@ def payloads(text: str, made: Assembled) -> Iterator[tuple[str, dict[str, Any]]]
             continue
         if isinstance(found, dict):
             yield event.name or text_of(found.get("type")), found
+
+
+def text_in(pieces: Iterable[str]) -> str:
+    """The text that pieces make: the halves of a character that was cut in two (as UTF-16 is) make that character again."""
+    text = "".join(pieces)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return text
 
 
 def text_of(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import tomllib
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ _DATED: Final = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})", re.ASCII)
 _OWN_HOSTS: Final = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
 _LIST_TIERS: Final = (None, "default", "standard", "standard_only")
 """Values of the body's `service_tier` at which list prices hold."""
+_SURCHARGED: Final = ("inference_geo", "speed")
+"""Fields of the body that raise a price, as the tiers do."""
+_UNBOUNDED: Final = ("web_search_options", "mcp_servers", "plugins", "prompt")
+"""Fields by which a server adds to what was sent, or answers in several rounds."""
 _LIMITS: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -72,10 +77,22 @@ FREE: Final = Price(0.0, 0.0, 0.0, 0.0, "free")
 
 
 def max_output(body: Any) -> int | None:
-    """The most output tokens that a request's body allows; None: it names no limit."""
+    """The most output tokens that a request's body allows; None: it names no limit, or lets the server work with tools of its own.
+
+    What such tools find is billed as input, in as many rounds as the model likes.
+    """
+    tools = body.get("tools")
+    own = isinstance(tools, list) and any(not _of_client(tool) for tool in tools)
+    if own or any(body.get(name) for name in _UNBOUNDED):
+        return None
     # Not above 0, it stands for no limit with some servers.
     named = [value for name in _LIMITS if isinstance(value := body.get(name), int) and not isinstance(value, bool) and value > 0]
     return max(named) if named else None
+
+
+def _of_client(tool: Any) -> bool:
+    """Whether a tool is one that the server only describes to the model."""
+    return isinstance(tool, dict) and tool.get("type", "custom") in ("function", "custom")
 
 
 class _ModelPrices(Model):
@@ -131,7 +148,9 @@ class PriceTable:
     def price(self, spec: OpenAIProvider | AnthropicProvider | PluginProvider, model: str) -> Price | None:
         """The price of a model by its exact name, or by its name without the date of a release; None: not in the table."""
         if not isinstance(spec, PluginProvider):
-            if spec.extra.get("service_tier") not in _LIST_TIERS:
+            if spec.extra.get("service_tier") not in _LIST_TIERS or any(spec.extra.get(name) for name in _SURCHARGED):
+                return None
+            if '"ttl": "1h"' in json.dumps(spec.extra):  # what is to stay in the cache for longer is dearer to write
                 return None
             if self._own_hosts_only and not _own(spec):
                 return None

@@ -155,6 +155,23 @@ def test_a_text_before_a_list_of_parts_is_kept():
 
 
 @pytest.mark.parametrize(
+    ("protocol", "body"),
+    [
+        ("chat", stream(chunk("a\ud83d"), chunk("\ude00b\ud800", "stop"))),
+        ("messages", stream(_DELTA % b"a\\ud83d", _DELTA % b"\\ude00b\\ud800", _STOPPED)),
+        (
+            "responses",
+            stream(_TEXT % b"a\\ud83d", _TEXT % b"\\ude00b\\ud800", {"type": "response.completed", "response": {"id": "1"}}),
+        ),
+    ],
+)
+def test_a_character_that_was_cut_in_two_is_one(protocol, body):
+    found = came(body, protocol=protocol)
+    assert isinstance(found, Response)
+    assert found.text == "a\U0001f600b\ud800"
+
+
+@pytest.mark.parametrize(
     ("protocol", "piece"),
     [("chat", json.dumps(chunk("abcd")).encode()), ("messages", _DELTA % b"abcd"), ("responses", _TEXT % b"abcd")],
 )

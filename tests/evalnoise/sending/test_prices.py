@@ -83,6 +83,9 @@ def test_list_prices_hold_at_the_providers_own_address_and_tier_alone() -> None:
     assert not found(base_url="http://127.0.0.1:8080/v1")
     assert not found(base_url="https://api.openai.com.example.org/v1")
     assert not found(extra={"service_tier": "priority"})
+    assert not found(extra={"speed": "fast"})
+    assert not found(extra={"cache_control": {"type": "ephemeral", "ttl": "1h"}})
+    assert found(extra={"cache_control": {"type": "ephemeral", "ttl": "5m"}})
     own = PriceTable(TABLE, "t")
     assert own.price(OpenAIProvider(name="openai", base_url="http://127.0.0.1:8080/v1"), "m") is not None
 
@@ -135,6 +138,9 @@ def test_what_a_call_can_cost_at_most() -> None:
         ({"max_tokens": 5, "max_completion_tokens": 7}, 7),
         ({"max_completion_tokens": -1}, None),
         ({"max_tokens": 0}, None),
+        ({"max_tokens": 5, "tools": [{"type": "function", "function": {}}, {"name": "mine", "input_schema": {}}]}, 5),
+        ({"max_tokens": 5, "tools": [{"type": "web_search_20250305", "name": "web_search"}]}, None),
+        ({"max_tokens": 5, "web_search_options": {"search_context_size": "high"}}, None),
         ({"max_tokens": True}, None),
         ({"max_tokens": "5"}, None),
         ({}, None),
