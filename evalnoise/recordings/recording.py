@@ -179,10 +179,15 @@ class Recording:
             )
         own = replicate if self.pairing.replicate is None else self.pairing.replicate
         number = self.pairing.occurrence if self.pairing.kind == "fixed" else own
-        if number >= len(rows):
+        # A second attempt is an answer to another question, and a replicate that is missing is no place for the next one.
+        first = [row for row in rows if row.attempt == 0]
+        if number >= len(first):
             expected = f"at least {number + 1} generations of each task (pairing {self.pairing.kind})"
-            raise self._exhausted(where, expected, f"{len(rows)} of {task_id}")
-        return rows[number]
+            raise self._exhausted(where, expected, f"{len(first)} of {task_id}")
+        found = first[number] if self.pairing.kind == "fixed" else self._askers.get((task_id, own, 0))
+        if found is None:
+            raise self._exhausted(where, f"replicate {own} of {task_id}", f"replicates {_replicates(first)}")
+        return found
 
     def _require_tasks(self, task_ids: Sequence[str], where: str) -> None:
         missing = [task_id for task_id in task_ids if task_id not in self._tasks]

@@ -185,3 +185,16 @@ def test_many_paths_are_cut():
     assert found is not None
     assert len(found.paths) == 10
     assert str(found) == f"request {'k' * 12}, which differs at $.a, $.p0, $.p1, $.p2, $.p3, $.p4, $.p5, $.p6 and 2 more"
+
+
+def test_without_keys_a_second_attempt_is_never_the_answer_of_another_replicate():
+    """An imported file may hold second attempts, and may lack a replicate in the middle."""
+    bare = [recorded("a", 0, 0, "a0"), recorded("a", 0, 1, "a0 again"), recorded("a", 1, 0, "a1"), recorded("a", 3, 0, "a3")]
+    unkeyed = replace(Recording.from_rows(bare), keyed=False, pairing=Pairing())
+    assert [found(unkeyed, A, "a", replicate, 0) for replicate in (0, 1)] == ["a0", "a1"]
+    with pytest.raises(ReplayExhaustedError, match="expected replicate 2 of a, found replicates 0, 1, 3"):
+        unkeyed.find(A, ("a", 2, 0))
+    fixed = replace(unkeyed, pairing=Pairing("fixed", occurrence=1))
+    assert [found(fixed, A, "a", replicate, 0) for replicate in (0, 1)] == ["a1", "a1"]
+    with pytest.raises(ReplayExhaustedError, match="at least 4 generations of each task"):
+        replace(unkeyed, pairing=Pairing("fixed", occurrence=3)).find(A, ("a", 0, 0))
