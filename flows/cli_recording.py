@@ -135,7 +135,7 @@ def show(
 def diff(
     a: SideA, b: SideB, store: StoreOption = DEFAULT_STORE, everything: AllOption = False, as_json: JsonOption = False
 ) -> None:
-    """Show requests that only one side has, and answers to the same request whose texts differ."""
+    """Show requests that only one side has, and answers to the same request whose texts or classes differ."""
     from evalnoise.recordings.compare import difference
     from flows.recording_view import print_difference
     from tasks.selection import find_side

@@ -119,7 +119,7 @@ def print_difference(a: Side, b: Side, found: Difference, *, everything: bool, a
     if not found:
         say(f"No difference in {counted(found.same, 'response')}.")
         return
-    texts = counted(len(found.texts), "text differs", "texts differ")
+    texts = counted(len(found.texts), "answer differs", "answers differ")
     say(f"{texts}, {found.same} equal; {counted(len(found.requests), 'request')} on one side more than on the other.")
     _lines([_changed(change) for change in found.texts], everything=everything)
     _lines([_one_sided(one) for one in found.requests], everything=everything)
@@ -184,7 +184,8 @@ def _side(one: OneSided) -> dict[str, Any]:
 
 def _change(one: Changed) -> dict[str, Any]:
     texts = {"a": one.a.response.text, "b": one.b.response.text}
-    return {"task_id": one.task_id, "key": one.key, "number": one.number, **texts}
+    classes = {"a": one.a.response.response_class.value, "b": one.b.response.response_class.value}
+    return {"task_id": one.task_id, "key": one.key, "number": one.number, **texts, "classes": classes}
 
 
 def _one_sided(one: OneSided) -> str:
@@ -195,7 +196,9 @@ def _one_sided(one: OneSided) -> str:
 
 def _changed(one: Changed) -> str:
     key = f", request {one.key[:SHORT]}" if one.key else ""
-    return f"task {one.task_id}{key}, answer {one.number}: a {_short(one.a)}, b {_short(one.b)}"
+    a, b = one.a.response.response_class.value, one.b.response.response_class.value
+    kinds = ("", "") if a == b else (f" ({a})", f" ({b})")
+    return f"task {one.task_id}{key}, answer {one.number}: a {_short(one.a)}{kinds[0]}, b {_short(one.b)}{kinds[1]}"
 
 
 def _short(row: Recorded) -> str:

@@ -29,7 +29,7 @@ class OneSided:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The n-th answer to one request, which the two sides have with different texts."""
+    """The n-th answer to one request, which the two sides have with another text or of another class."""
 
     task_id: str
     key: str
@@ -46,7 +46,7 @@ class Difference:
     requests: tuple[OneSided, ...]
     texts: tuple[Changed, ...]
     same: int
-    """Answers that both sides have with the same text."""
+    """Answers that both sides have with the same text and of the same class."""
 
     def __bool__(self) -> bool:
         """Whether anything differs."""
@@ -73,7 +73,9 @@ class Coupling:
 
 
 def difference(a: Sequence[Recorded], b: Sequence[Recorded]) -> Difference:
-    """What differs: requests that one side has more often, and answers of other texts.
+    """What differs: requests that one side has more often, and answers of another text or class.
+
+    The class counts, because a refusal, nothing at all and a request that was not taken have one text and other outcomes.
 
     The n-th answer to a request of a task is compared with the n-th of the other side.
     """
@@ -81,7 +83,7 @@ def difference(a: Sequence[Recorded], b: Sequence[Recorded]) -> Difference:
     changed, same = [], 0
     for (task_id, key), ours in answers_a.items():
         for number, (one, other) in enumerate(zip(ours, answers_b.get((task_id, key), []), strict=False)):
-            if one.response.text == other.response.text:
+            if (one.response.text, one.response.response_class) == (other.response.text, other.response.response_class):
                 same += 1
             else:
                 changed.append(Changed(task_id, key, number, one, other))

@@ -137,7 +137,7 @@ def test_hostile_text_reaches_no_terminal(store):
     shown = run("recording", "show", "one", "--task", "b", "--store", store).output
     assert "  y\n" in shown
     assert run("recording", "diff", "one", "other", "--store", store).output.splitlines()[2:] == [
-        "1 text differs, 1 equal; 0 requests on one side more than on the other.",
+        "1 answer differs, 1 equal; 0 requests on one side more than on the other.",
         f"  task b, request {request('b').key()[:12]}, answer 0: a 'y', b 'z'",
     ]
     assert "valid" in run("coupling", "one", "other", "--store", store).output

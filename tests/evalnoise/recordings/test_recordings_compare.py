@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from evalnoise.recordings.compare import coupling, difference
 from evalnoise.recordings.row import numbered
 from schemas.errors import DataError
+from schemas.records import ResponseClass
 from tests.support.recorded import recorded, request
 
 ROWS = [
@@ -104,3 +105,11 @@ def test_without_keys_responses_are_counted_by_task():
     found = difference(rows, rows[:2])
     (one,) = found.requests
     assert (one.task_id, one.key, one.count_a, one.count_b, found.same) == ("a", "", 3, 2, 2)
+
+
+def test_answers_of_one_text_and_two_classes_differ():
+    """A refusal and a request that was not taken have no text, and come to different outcomes."""
+    one = [recorded("a", 0, 0, "", request("q"), response_class=ResponseClass.REFUSAL)]
+    other = [recorded("a", 0, 0, "", request("q"), response_class=ResponseClass.INFRASTRUCTURE)]
+    assert difference(one, one).same == 1
+    assert [change.number for change in difference(one, other).texts] == [0]
