@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from flows import server_process as background
-from flows.server_api import dashboard, probe, settings
+from flows.server_api import LOCAL, dashboard, probe, settings
 from schemas.errors import ServerError
 
 START_SECONDS = 120.0
@@ -96,9 +96,30 @@ def ensure_server(say: Callable[[str], None] | None = None, *, seconds: float = 
         return _reuse_or_start(say or _to_stderr, seconds)
 
 
+def _spare_this_machine_the_proxy() -> None:
+    """Exempt this machine from a proxy that the environment names. Raises ServerError for one that cannot be used."""
+    named = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
+    exempt = [entry for entry in map(str.strip, named.split(",")) if entry]
+    if "*" not in exempt:
+        # Both names, for readers disagree on which one counts.
+        os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join(dict.fromkeys([*exempt, *LOCAL]))
+    import httpx  # noqa: PLC0415  Prefect's HTTP library, slow to import
+
+    try:
+        httpx.Client().close()
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        raise ServerError(
+            "the proxy in the environment",
+            expected="an http:// or https:// address in HTTP_PROXY, HTTPS_PROXY and ALL_PROXY",
+            found=str(error),
+            remedy="Correct or unset these variables; for a socks5:// proxy install httpx[socks] and httpx2[socks].",
+        ) from None
+
+
 def apply_client_environment(info: ServerInfo) -> None:
-    """Point this process and its children at the server. Call it before Prefect is imported."""
+    """Point this process and its children at the server. Call it before Prefect is imported. Raises ServerError."""
     os.environ["PREFECT_API_URL"] = info.api_url
+    _spare_this_machine_the_proxy()
     os.environ["PREFECT_SERVER_ALLOW_EPHEMERAL_MODE"] = "false"
     os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
     # Prefect pickles the exception of a failed run even with persistence off; it goes where the rest of evalnoise's files are.

@@ -10,7 +10,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
+
+LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 
 
 def settings() -> dict[str, str]:
@@ -38,7 +41,7 @@ def probe(api_url: str, known: Mapping[str, str] | None = None) -> str | None:
     # The scheme was checked on the line above.
     request = urllib.request.Request(f"{api_url}/health", headers=_credentials(known or {}))  # noqa: S310
     # A proxy for the outside world must not be asked for this machine's own ports.
-    local = urlsplit(api_url).hostname in ("127.0.0.1", "localhost", "::1")
+    local = urlsplit(api_url).hostname in LOCAL
     opener = urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if local else []))
     try:
         with opener.open(request, timeout=5) as reply:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -219,6 +220,34 @@ def test_a_chosen_log_level_is_kept(monkeypatch):
     apply_client_environment(ServerInfo(CLOSED, "", started=False))
     assert os.environ["PREFECT_LOGGING_LEVEL"] == "DEBUG"
     assert os.environ["DO_NOT_TRACK"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, "127.0.0.1,localhost,::1"),
+        ({"NO_PROXY": "corp, localhost"}, "corp,localhost,127.0.0.1,::1"),
+        ({"no_proxy": "lower", "NO_PROXY": "upper"}, "lower,127.0.0.1,localhost,::1"),
+    ],
+)
+def test_a_proxy_is_not_asked_for_this_machine(api: Api, monkeypatch, given, expected):
+    for name in ("no_proxy", "NO_PROXY", "PREFECT_API_URL"):
+        monkeypatch.setenv(name, given.get(name, ""))
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    apply_client_environment(ServerInfo(f"{api.url}/api", "", started=False))
+    assert os.environ["no_proxy"] == os.environ["NO_PROXY"] == expected
+    assert httpx.get(f"{api.url}/api/health").status_code == 200
+
+
+@pytest.mark.parametrize("proxy", ["ftp://user:word@127.0.0.1", "http://127.0.0.1:port", "socks4://127.0.0.1:9"])
+def test_a_proxy_that_cannot_be_used_is_an_error_with_a_remedy(monkeypatch, proxy):
+    for name in ("no_proxy", "NO_PROXY", "PREFECT_API_URL"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(ServerError, match="HTTP_PROXY") as told:
+        apply_client_environment(ServerInfo(CLOSED, "", started=False))
+    assert "word" not in str(told.value)
 
 
 # --- the background server -------------------------------------------------------------------------------------------
