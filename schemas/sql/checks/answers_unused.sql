@@ -1,7 +1,7 @@
 -- check: answers_unused
 -- grain: stack x condition
--- Requests of a second attempt that no outcome stands on: the run was killed after them, and the first answer, verified again, came to
--- another end. They were paid for; the first answer's candidate is not steady.
+-- Requests of a second attempt that no outcome stands on: the cell was made again after them, and its first answer, verified again,
+-- came to another end. They were paid for; the first answer's candidate, or its verification, is not steady.
 -- columns: stack, condition, severity, blocks, sentence, value
 SELECT
     stack,
@@ -11,7 +11,7 @@ SELECT
     stack || ', ' || condition || ': ' || count(*) || CASE WHEN count(*) = 1 THEN ' request' ELSE ' requests' END
     || ' of a second attempt'
     || CASE WHEN count(*) = 1 THEN ' was' ELSE ' were' END
-    || ' paid for and not used, because after a kill the first answer''s candidate came to another end than before: '
+    || ' paid for and not used: the first answer''s candidate, verified again after a kill or for a retry, came to another end than before, on '
     || string_agg(DISTINCT task_id, ', ' ORDER BY task_id) || '.' AS sentence,
     count(*)::DOUBLE AS value
 FROM (
