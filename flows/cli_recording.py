@@ -57,6 +57,9 @@ def make(
         raise misuse(
             f"--condition {condition}: expected a live condition ({', '.join(fresh_conditions(protocol)) or 'there is none'})"
         )
+    if f"{stack or stacks[0]}/{condition}" in protocol.recordings:
+        # What it knows of its answers, such as who served them, is in that recording and not in the study.
+        raise misuse(f"--condition {condition}: its answers come from a recording; replay that one, a copy would hold less of them")
     wanted = sorted(set(replicates or range(protocol.replicates)))
     folder, manifest = seal_condition(
         opened, found, protocol, stack=stack or stacks[0], condition=condition, replicates=wanted, name=name

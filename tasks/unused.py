@@ -1,7 +1,7 @@
 """Answers that were paid for and are not used.
 
 A cell that is made again, after a kill or for a retry, verifies its first answer again. If the candidate is not steady, it may come
-to another end than before: then there is no second attempt, or one that asks something else, and the answer to the first one's is of
+to another end than before: then there is no second attempt, or one that asks something else, and the answer to the first one is of
 no use. It was paid for all the same, so it keeps its rows in `calls`; check `answers_unused` tells of it.
 """
 

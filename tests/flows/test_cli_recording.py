@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from evalnoise.benchmarks.load import load_benchmark
 from evalnoise.store.recordings import RecordingFolder
 from evalnoise.store.store import Store
 from flows.cli import app
 from flows.recording_view import print_list
-from schemas.study import Study
+from schemas.study import StarterBenchmark, Study
 from tests.support import stages
-from tests.support.recorded import recorded, request
+from tests.support.recorded import lines, recorded, request
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 [bold red]x[/] \u202e \ud835"
 
@@ -120,6 +121,18 @@ def test_coupling_says_whether_and_why_not(measured):
 )
 def test_mistakes_are_sentences_with_their_exit_codes(measured, arguments, code, said):
     assert said in run("recording", *arguments, "--store", measured, code=code).output.replace("\n", " ")
+
+
+def test_a_replay_of_a_recording_is_not_recorded(tmp_path):
+    """The copy would lack who served the answers, and with it what blocks a study of them."""
+    tasks = load_benchmark(StarterBenchmark(name="starter")).tasks[:2]
+    path = lines(tmp_path / "g.jsonl", [{"task_id": task.id, "generations": [task.reference] * 2} for task in tasks])
+    stack = {"name": "a", "model": "m", "provider": {"name": "recording", "path": str(path)}, "verifier": stages.PROCESS}
+    plan = stages.body(study="demo", stacks=[stack], conditions=[{"name": "live", "kind": "live"}], replicates=2)
+    stages.run(Study.model_validate(plan), tmp_path / "s", limit=2)
+    told = run("recording", "make", "demo", "--condition", "live", "--store", tmp_path / "s", code=2).output
+    assert "its answers come from a recording" in told
+    assert not (tmp_path / "s" / "recordings").exists()
 
 
 def test_an_unfinished_replicate_is_not_recorded(measured, tmp_path):
