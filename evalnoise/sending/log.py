@@ -43,7 +43,7 @@ class CallLog:
             keep_request: Whether the request is written down with each sending, because a later run may not make it again.
 
         Raises:
-            StoreError: They sent another request.
+            StoreError: They sent another request, or the journal has an answer and not what it answers.
         """
         self._journal = journal
         self._call = call
@@ -58,6 +58,8 @@ class CallLog:
         while (sent := journal.sent_record(self._name(len(self.sendings)))) is not None:
             self._check(sent)
             self.sendings.append(self._read(len(self.sendings), sent))
+        if journal.answered_record(self._name(len(self.sendings))) is not None:
+            raise self._lacks_a_line()
 
     @property
     def response(self) -> Response | None:
@@ -93,6 +95,14 @@ class CallLog:
             return Sending(number, at)
         answered_at = datetime.fromisoformat(record["answered_at"])
         return Sending(number, at, answered_at, _result(record), record["cost_usd"], record["prices"])
+
+    def _lacks_a_line(self) -> StoreError:
+        return StoreError(
+            f"{self._journal.path}, call {self._call}",
+            expected="a note of each sending before its answer",
+            found=f"an answer to sending {len(self.sendings)}, and no note of it",
+            remedy="A line of the journal is missing. Restore it from a copy, or move it aside if you can do without its answers.",
+        )
 
     def _check(self, sent: Mapping[str, Any]) -> None:
         if sent["request_key"] != self._key:
