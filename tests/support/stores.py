@@ -27,7 +27,7 @@ def file_digests(study: StudyStore, table: Table) -> dict[str, str]:
 def stable_rows(study: StudyStore, table: Table) -> list[dict[str, Any]]:
     """The rows without the columns marked `measured`, with their partition keys, in order.
 
-    Of `calls` those that got an answer: a kill leaves rows of calls that got none, and the number of the one that did is then higher.
+    Of `calls` those that got an answer: a kill leaves rows of others, and the number of the one that did is then higher.
     """
     names = [name for name in (*table.partition, *table.stable_columns) if (table.name, name) != (CALLS.name, "sending")]
     found = [row for row in study.read(table).to_pylist() if table.name != CALLS.name or (row["answered"] and not row["error"])]
