@@ -10,6 +10,7 @@ from evalnoise.providers.base import CallContext, Prompt, Request, RequestMaker
 from evalnoise.providers.base import messages as user_message
 from evalnoise.providers.clients import Clients
 from evalnoise.providers.http import Answer, HttpProvider, Reader, SdkErrors, pool
+from evalnoise.providers.keys import refuse_hidden_headers
 from evalnoise.providers.options import request_body
 from schemas.provider import AnthropicProvider
 
@@ -50,7 +51,8 @@ class AnthropicModel(HttpProvider):
 
     @classmethod
     def provider(cls, options: AnthropicProvider, make: RequestMaker, *, concurrency: int) -> AnthropicModel:
-        """The provider with its client. Raises ProviderError without a key in the environment."""
+        """The provider with its client. Raises ProviderError without a key in the environment, or with headers in it."""
+        refuse_hidden_headers(options.name, "ANTHROPIC_CUSTOM_HEADERS")
         return cls(options, make, concurrency=concurrency)
 
     async def close(self) -> None:

@@ -125,3 +125,14 @@ def read_key(provider: str, variable: str) -> Secret:
             remedy=f"Set {variable}; a local server that asks for no key takes any value.",
         )
     return Secret(value)
+
+
+def refuse_hidden_headers(provider: str, variable: str) -> None:
+    """Raise ProviderError where the environment would make an SDK add headers that no study and no request key holds."""
+    if os.environ.get(variable):
+        raise ProviderError(
+            f"provider {provider}",
+            expected=f"no {variable} in the environment: it changes what is sent, and neither the protocol nor a request key says so",
+            found="one",
+            remedy=f"Unset {variable}; fields of the request go into the study's `extra`.",
+        )

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from wire.client import CONTEXT, KEY, call, spec_for
+from wire.dialects import AnthropicDialect
 from wire.server import Reply, serve
 
 from evalnoise.providers.keys import Secret
@@ -156,3 +157,11 @@ def test_headers_that_are_echoed_as_json_inside_json_inside_json(dialect):
 def test_ordinary_keys_have_few_forms_and_dummies_no_encodings():
     assert Secret("sk-proj_0123456789")._forms == ["c2stcHJval8wMTIzNDU2Nzg5", "sk-proj_0123456789"]
     assert Secret("none").redact("none bm9uZQ", short=True) == "[redacted] bm9uZQ"
+
+
+def test_headers_of_the_environment_are_refused(monkeypatch):
+    """The SDK would add them to every request, a beta or another price among them, and no request key would say so."""
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "anthropic-beta: something-new")
+    with pytest.raises(ProviderError, match="ANTHROPIC_CUSTOM_HEADERS") as caught:
+        make_provider(spec_for(AnthropicDialect(), "http://127.0.0.1:9"), model="m", max_tokens=5, retry="none")
+    assert "something-new" not in str(caught.value)
