@@ -184,7 +184,7 @@ def cost_sentence(lines: list[Line]) -> str:
     if not unpriced:
         return f"Estimated cost: at most ${known:.2f}."
     rest = f" All else: estimated at most ${known:.2f}." if known else ""
-    return f"Cost unknown: there is no price for {unpriced}, or no limit of output.{rest}"
+    return f"Cost unknown: no price or no limit of output for {unpriced}.{rest}"
 
 
 def limit_warning(lines: list[Line], max_cost: float | None) -> str:

@@ -132,7 +132,7 @@ def refuse_hidden_headers(provider: str, variable: str) -> None:
     if os.environ.get(variable):
         raise ProviderError(
             f"provider {provider}",
-            expected=f"no {variable} in the environment: it changes what is sent, and neither the protocol nor a request key says so",
+            expected=f"no {variable} in the environment: it changes what is sent, and no request key says so",
             found="one",
             remedy=f"Unset {variable}; fields of the request go into the study's `extra`.",
         )

@@ -29,9 +29,9 @@ class TestCost:
         [
             ((1.25, 0.5), "Estimated cost: at most $1.75."),
             ((0.0,), "Estimated cost: at most $0.00."),
-            ((None, None), "Cost unknown: there is no price for gpt-x (openai), or no limit of output."),
-            ((None, 0.0), "Cost unknown: there is no price for gpt-x (openai), or no limit of output."),
-            ((None, 0.5), "Cost unknown: there is no price for gpt-x (openai), or no limit of output. All else: estimated at most $0.50."),
+            ((None, None), "Cost unknown: no price or no limit of output for gpt-x (openai)."),
+            ((None, 0.0), "Cost unknown: no price or no limit of output for gpt-x (openai)."),
+            ((None, 0.5), "Cost unknown: no price or no limit of output for gpt-x (openai). All else: estimated at most $0.50."),
         ],
     )
     def test_sentence(self, costs, sentence):
@@ -39,7 +39,7 @@ class TestCost:
 
     def test_every_unpriced_model_is_named(self):
         found = cost_sentence([*lines(None), *lines(None, model="other")])
-        assert found == "Cost unknown: there is no price for gpt-x (openai), other (openai), or no limit of output."
+        assert found == "Cost unknown: no price or no limit of output for gpt-x (openai), other (openai)."
 
     def test_limit(self):
         assert limit_warning(lines(1.25, 0.5), None) == ""
@@ -103,7 +103,7 @@ def plan(tmp_path: Path, *changes: str) -> tuple[str, str]:
 def test_an_unpriced_plan(tmp_path):
     out, err = plan(tmp_path, "limits.max_cost=0.5")
     assert out.startswith("Study humaneval: 1 task of starter, 1 replicate.\n")
-    assert "Cost unknown: there is no price for gpt-x (openai), or no limit of output." in out
+    assert "Cost unknown: no price or no limit of output for gpt-x (openai)." in out
     assert "$0.00; " not in out
     assert "warning: the cost is unknown, so limits.max_cost, $0.50, cannot be kept and a run is refused." in err
     assert re.search(r"^measure +2  preflight +live, temperature-zero \(permuted blocks\) *$", out, re.MULTILINE)
