@@ -193,8 +193,8 @@ def test_both_deployments_are_there_with_their_schedule_and_limits(night):
     assert on_demand["concurrency_options"]["collision_strategy"] == "ENQUEUE"
     assert nightly["parameters"] == {"study": "studies/starter.yaml", "store": "evalnoise-store"}
     assert set(nightly["parameter_openapi_schema"]["properties"]) == {"study", "store", "night", "limit", "replicates"}
-    again = {"only", "retry_unmeasured", "extend_from", "why"}
-    assert set(on_demand["parameter_openapi_schema"]["properties"]) == {"study", "store", "overrides", "limit", "replicates"} | again
+    more = {"only", "retry_unmeasured", "extend_from", "why", "overrides"}
+    assert set(on_demand["parameter_openapi_schema"]["properties"]) == {"study", "store", "limit", "replicates"} | more
 
 
 def test_the_shipped_schedule_makes_runs_at_two_in_the_morning(night):
