@@ -74,6 +74,7 @@ class Endpoint:
         self._again: deque[_Waiting] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._answered = False
+        self._unreached_again = 0
         self._failed_calls_in_a_row = 0
 
     async def enter(self, load: Load, *, again: bool) -> Ticket:
@@ -136,6 +137,10 @@ class Endpoint:
             return True
         if failure.kind is Kind.OVERLOADED and self.patience > 0 and max_retries > 0:
             return self._clock() - since >= self.patience
+        if failure.kind is Kind.UNREACHED and not self._answered:
+            # Where no server is, the calls share their tries: each by itself would take minutes to say so.
+            self._unreached_again += failures > 1
+            return failures > max_retries or self._unreached_again >= max_retries
         return failures > max_retries
 
     def _hopeless(self) -> bool:

@@ -165,3 +165,11 @@ def test_what_cannot_pass_is_not_tried_again(kind) -> None:
 def test_without_patience_an_overload_has_its_retries_and_no_more() -> None:
     endpoint = Endpoint("e", concurrency=1)
     assert [endpoint.gives_up(BUSY, failures=n, since=0.0, max_retries=2) for n in (1, 2, 3)] == [False, False, True]
+
+
+def test_calls_share_their_tries_of_a_server_that_never_answered():
+    endpoint, nobody = Endpoint("e", concurrency=8, patience=600), Failure(Kind.UNREACHED, "no connection")
+    assert not any(endpoint.gives_up(nobody, failures=1, since=0.0, max_retries=3) for _ in range(8))
+    assert [endpoint.gives_up(nobody, failures=2, since=0.0, max_retries=3) for _ in range(3)] == [False, False, True]
+    endpoint.answered()
+    assert [endpoint.gives_up(nobody, failures=n, since=0.0, max_retries=3) for n in (2, 3, 4)] == [False, False, True]
