@@ -28,7 +28,7 @@ from schemas.errors import StoreError
 from schemas.protocol import Protocol
 from schemas.tables import CALLS
 
-_MISSING_SHOWN = 20
+_MISSING_SHOWN = 5
 _FROZEN = "frozen (UTC)"
 _RIGHT = {"tasks", "repl.", "sealed", "sent", "cost", "unpriced"}
 """Columns of numbers."""

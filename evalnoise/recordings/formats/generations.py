@@ -12,7 +12,10 @@ from schemas.errors import DataError
 
 PUBLIC_RECORDINGS: Final = "https://github.com/crux-eval/crux-eval.github.io"
 """Where recorded generations of many models for CRUXEval can be had."""
-_WHERE_TO_GET = f"Recorded generations for CRUXEval can be had from {PUBLIC_RECORDINGS}; set `path` to the file."
+_WHERE_TO_GET = (
+    "`path` names a recording's folder (`evalnoise recording list` shows them) or a file of generations; those of many models for "
+    f"CRUXEval can be had from {PUBLIC_RECORDINGS}."
+)
 
 
 def read_generations(path: Path, *, wanted: Collection[str] | None = None) -> Imported:
