@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Awaitable, Callable
 from typing import Final, Generic, Protocol, TypeVar
 
-_CALLS_PER_CLIENT: Final = 8
+_CALLS_PER_CLIENT: Final = 2
 
 
 class Closable(Protocol):
