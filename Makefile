@@ -29,7 +29,15 @@ live-demo: .venv/.ready ## a real model on this machine, measured: 15 minutes, n
 	@$(BIN)/python -m perf.local_model --store $(LIVE_STORE) $(LIVE_ARGS) || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test: .venv/.ready ## every test; TEST_ARGS="-k budget" for some
+ifdef TEST_ARGS
 	$(BIN)/pytest $(TEST_ARGS)
+else
+	@# In two processes: the tests that need neither server nor engine run beside those that do, and are shown when both have ended.
+	@$(BIN)/pytest tests/schemas tests/evalnoise >.tests-beside 2>&1 & beside=$$!; \
+	$(BIN)/pytest tests/flows tests/tasks tests/verifiers; ended=$$?; \
+	wait $$beside; other=$$?; cat .tests-beside; rm -f .tests-beside; \
+	[ $$ended -eq 0 ] && [ $$other -eq 0 ]
+endif
 
 lint: .venv/.ready ## style, types, and which room may import which
 	$(BIN)/ruff check .

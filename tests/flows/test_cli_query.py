@@ -164,7 +164,7 @@ class TestStatus:
     def test_counts_and_cost(self, root):
         text = run("status", "--store", root)
         header, _, heading, line = text.splitlines()[:4]
-        names = ["protocol", "frozen", "(UTC)", "state", "tasks", "repl.", "sealed", "calls", "cost", "unpriced"]
+        names = ["protocol", "frozen", "(UTC)", "state", "tasks", "repl.", "sealed", "sent", "cost", "unpriced"]
         assert header.split() == names
         assert heading == "study demo"
         assert line.split()[-7:] == ["stopped", "3", "2", "6/7", "4", "$0.2500", "2"]
