@@ -11,7 +11,7 @@ from typing import Any
 from evalnoise.canonical import restore_surrogates
 from evalnoise.providers.recording import unknown_request
 from evalnoise.recordings.recording import Recording
-from evalnoise.recordings.row import NOT_ANSWERED, Recorded
+from evalnoise.recordings.row import COUNTS, FACTS, NOT_ANSWERED, Recorded
 from evalnoise.store.recordings import RecordingFolder
 from evalnoise.store.retries import retries
 from evalnoise.store.store import SHORT, Store, StudyStore
@@ -23,8 +23,6 @@ from schemas.tables import CALLS, GENERATIONS, PREFLIGHT
 from tasks.workshop import Workshop
 
 _FRESH = ("live", "temperature-zero")
-_TEXTS = ("finish_reason", "refusal", "reasoning", "response_id", "request_id", "served_model", "fingerprint", "error")
-_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
 
 
 def record_source(shop: Workshop, stack: str, condition: str) -> None:
@@ -164,7 +162,7 @@ def _require_sealed(study: StudyStore, stack: str, condition: str, replicate: in
 
 def _response(generation: Mapping[str, Any], call: Mapping[str, Any]) -> Response:
     response_class = ResponseClass(generation["response_class"])
-    told: dict[str, Any] = {name: call.get(name) or "" for name in _TEXTS} | {name: call.get(name) for name in _COUNTS}
+    told: dict[str, Any] = {name: call.get(name) or "" for name in FACTS} | {name: call.get(name) for name in COUNTS}
     return Response(
         text=restore_surrogates(generation["text"], escaped=generation["text_escaped"]),
         response_class=response_class,

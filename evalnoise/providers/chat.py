@@ -78,9 +78,7 @@ def assemble(stream: str) -> Assembled:
         error = named_error(chunk)
         if error:
             made.error = error.error
-        for name in ("id", "model", "system_fingerprint", "usage", *(name for name in chunk if name not in ("choices", "object"))):
-            if chunk.get(name) is not None:
-                made.body[name] = chunk[name]
+        made.body |= {name: value for name, value in chunk.items() if name not in ("choices", "object") and value is not None}
         for part in objects(chunk.get("choices")):
             if part.get("index", 0) == 0:
                 made.body["choices"] = [choice]

@@ -14,9 +14,10 @@ from schemas.records import Response, ResponseClass
 Asker = tuple[str, int, int]
 """Task, replicate and attempt: the cell and attempt that asked."""
 
-_IDS: Final = ("response_id", "request_id", "served_model", "fingerprint")
-_TEXTS: Final = ("text", "finish_reason", "refusal", "reasoning", "error", *_IDS)
-_COUNTS: Final = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
+FACTS: Final = ("finish_reason", "refusal", "reasoning", "error", "response_id", "request_id", "served_model", "fingerprint")
+"""Texts of a response beside the answer; columns of `calls` and of recordings bear these names."""
+COUNTS: Final = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
+"""Its counts, likewise."""
 NOT_ANSWERED: Final = (ResponseClass.INFRASTRUCTURE, ResponseClass.MALFORMED)
 
 
@@ -71,7 +72,7 @@ def numbered(rows: Iterable[Recorded], *, source: str) -> list[Recorded]:
 def to_row(recorded: Recorded) -> dict[str, Any]:
     """The row of table `recorded`."""
     response = recorded.response
-    texts = {name: getattr(response, name) for name in _TEXTS} | {"task_id": recorded.task_id, "response": response.raw}
+    texts = {name: getattr(response, name) for name in ("text", *FACTS)} | {"task_id": recorded.task_id, "response": response.raw}
     escaped = []
     for name, text in texts.items():
         texts[name], changed = escape_surrogates(text)
@@ -79,7 +80,7 @@ def to_row(recorded: Recorded) -> dict[str, Any]:
             escaped.append(name)
     return {
         **texts,
-        **{name: getattr(response, name) for name in _COUNTS},
+        **{name: getattr(response, name) for name in COUNTS},
         "request_key": recorded.request_key,
         "occurrence": recorded.occurrence,
         "position": recorded.position,
@@ -98,7 +99,7 @@ def from_row(row: Mapping[str, Any]) -> Recorded:
     """What `to_row` was given. Its cost is 0: reading a recording costs nothing, whatever it cost then."""
     escaped = frozenset(row["escaped"])
     texts: dict[str, Any] = {
-        name: restore_surrogates(row[name], escaped=name in escaped) for name in (*_TEXTS, "task_id", "response")
+        name: restore_surrogates(row[name], escaped=name in escaped) for name in ("text", *FACTS, "task_id", "response")
     }
     response_class = ResponseClass(row["response_class"])
     return Recorded(
@@ -109,7 +110,7 @@ def from_row(row: Mapping[str, Any]) -> Recorded:
             response_class=response_class,
             raw=texts.pop("response"),
             **texts,
-            **{name: row[name] for name in _COUNTS},
+            **{name: row[name] for name in COUNTS},
             from_cache=row["from_cache"],
             headers=json.loads(row["headers"]),
             cost_usd=0.0,
