@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from contextlib import closing
 
+from evalnoise.readers.counts import read_counts, read_judged
 from evalnoise.store.catalog import build_catalog, connect
 from evalnoise.store.partition import PartitionWrite
 from schemas.tables import BUDGETS, CHECKS, CONTRASTS, ESTIMATES
+from tasks.analysis.budgets import budget_rows
+from tasks.analysis.judges import judge_rows
+from tasks.analysis.ladder import ladder_rows
 from tasks.checks import check_rows
-from tasks.counts import read_counts, read_judged
-from tasks.estimates import budget_rows, judge_rows, ladder_rows
 from tasks.workshop import Workshop
 
 SHARD = "analyse"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 from evalnoise.recordings.opening import recorded_order
 from schemas.checks import check_queries
 from schemas.provider import RecordingProvider
 from schemas.responses import MaxShare
+from schemas.study import Condition, Stack, Study
 from tasks.recorded import recorded_findings
 from tasks.retry import rerun_findings
 from tasks.workshop import Workshop
@@ -28,6 +30,11 @@ def check_rows(shop: Workshop, connection: Any) -> Iterator[Row]:
         yield {
             **protocol, "check": check, "stack": stack, "condition": condition, "severity": "error", "blocks": True,
             "sentence": sentence, "value": number,
+        }  # fmt: skip
+    for stack, condition, sentence in _order_findings(shop.plan.study):
+        yield {
+            **protocol, "check": "order_unknown", "stack": stack, "condition": condition, "severity": "info", "blocks": False,
+            "sentence": sentence, "value": None,
         }  # fmt: skip
     for check, sentence, severity, value in (*_plan_findings(shop), *rerun_findings(shop)):
         yield {
@@ -55,21 +62,20 @@ def _plan_findings(shop: Workshop) -> Iterator[tuple[str, str, str, None]]:
         if shop.plan.executors[stack.name].kind == "process":
             sentence = f"Stack {stack.name} ran its candidates as processes of this machine, which is no sandbox."
             yield "no_sandbox", sentence, "warning", None
-    unordered = [
-        condition.name
-        for condition in study.conditions
-        # The replicates of a reverification are in the order of their time.
-        if condition.kind != "reverify" and any(_unordered(study.provider(stack, condition)) for stack in study.stacks)
-    ]
-    if unordered:
-        names = ", ".join(unordered)
-        yield (
-            "order_unknown",
-            f"The recorded order under {names} is no time order: statistics of order are undefined there.",
-            "info",
-            None,
-        )
 
 
-def _unordered(provider: Any) -> bool:
-    return isinstance(provider, RecordingProvider) and recorded_order(provider) == "unknown"
+def order_unknown(study: Study, stack: Stack, condition: Condition) -> bool:
+    """Whether the replicates of a stack under a condition are in no order of time, so that statistics of order are undefined.
+
+    Those of a reverification always are: it verifies now what may have been recorded in any order.
+    """
+    provider = study.provider(stack, condition)
+    return condition.kind != "reverify" and isinstance(provider, RecordingProvider) and recorded_order(provider) == "unknown"
+
+
+def _order_findings(study: Study) -> Iterator[tuple[str, str, str]]:
+    """Stack, condition and sentence."""
+    for stack, condition in product(study.stacks, study.conditions):
+        if order_unknown(study, stack, condition):
+            said = "the recorded order is no time order: statistics of order are undefined."
+            yield stack.name, condition.name, f"{stack.name}, {condition.name}: {said}"

@@ -97,8 +97,8 @@ def test_a_candidate_that_throws_a_coin_is_found_and_nothing_else(tmp_path) -> N
     assert sentence.startswith("verifier noise, again: 1 of 4 tasks flipped in 20 verifications (w 0.0")
     assert "): own/coin (" in sentence
     # The order of a recorded file is unknown, that of verifications is not.
-    said = stages.rows(tmp_path / "s", "select sentence from checks where \"check\" = 'order_unknown'")
-    assert [sentence.split(" is ")[0] for (sentence,) in said] == ["The recorded order under live"]
+    said = stages.rows(tmp_path / "s", "select condition from checks where \"check\" = 'order_unknown'")
+    assert said == [("live",)]
     # A reverification has no draw of its own, so its score proves nothing about new runs; its w is a measured number.
     found = stages.rows(tmp_path / "s", "select estimate, lo is null, finding from contrasts where headline order by 1")
     assert found[0] == ("score", True, "proves nothing")

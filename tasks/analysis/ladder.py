@@ -1,4 +1,4 @@
-"""Rows of `estimates`, `contrasts` and `budgets`: the statistics of a protocol, each with its method and what it covers."""
+"""Rows of `estimates` and `contrasts` from the determinism ladder of each stack."""
 
 from __future__ import annotations
 
@@ -9,19 +9,15 @@ from typing import Any
 import numpy as np
 
 from evalnoise.providers.oracle import true_rates, true_w
+from evalnoise.readers.counts import Counts
 from evalnoise.stats import contrasts as between
-from evalnoise.stats import intervals
-from evalnoise.stats.agreement import judge_agreement
-from evalnoise.stats.budget import budget_for
 from evalnoise.stats.estimate import Covers, Estimate, Method
 from evalnoise.stats.ladder import NamedContrast, ladder
 from evalnoise.stats.variance import score
-from schemas.provider import OracleJudge, OracleProvider
+from schemas.provider import OracleProvider
 from schemas.records import Outcome
-from tasks.counts import Counts, Judged
+from tasks.analysis.rows import Row, estimate_row, protocol_fields
 from tasks.workshop import Workshop
-
-Row = dict[str, Any]
 
 
 def ladder_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts]) -> tuple[list[Row], list[Row]]:
@@ -34,29 +30,15 @@ def ladder_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts]) -> tup
         passes, runs = np.stack([rung.passes for rung in rungs]), np.stack([rung.runs for rung in rungs])
         found = ladder(passes, runs, seed=analysis.seed, resamples=analysis.resamples, level=1 - analysis.alpha)
         estimates += [
-            _row(shop, stack.name, rungs[named.condition].condition, named.estimate, named.result) for named in found.estimates
+            estimate_row(shop, stack.name, rungs[named.condition].condition, named.estimate, named.result)
+            for named in found.estimates
         ]
         for rung in rungs:
-            estimates += [_row(shop, stack.name, rung.condition, name, estimate) for name, estimate in _beside_ladder(shop, rung)]
+            estimates += [
+                estimate_row(shop, stack.name, rung.condition, name, estimate) for name, estimate in _beside_ladder(shop, rung)
+            ]
         contrasts += [_contrast_row(shop, stack.name, named, rungs) for named in found.contrasts]
     return estimates, _with_headlines(contrasts)
-
-
-def judge_rows(shop: Workshop, judged: Sequence[Judged]) -> list[Row]:
-    """Rows of `estimates` about judge conditions."""
-    return [
-        _row(shop, verdicts.stack, verdicts.condition, f"verdict_{name}", estimate)
-        for verdicts in judged
-        for name, estimate in _judge_estimates(shop, verdicts)
-    ]
-
-
-def _row(shop: Workshop, stack: str, condition: str, name: str, estimate: Estimate) -> Row:
-    return {**_protocol(shop), "stack": stack, "condition": condition, "estimate": name, **asdict(estimate)}
-
-
-def _protocol(shop: Workshop) -> Row:
-    return {"study": shop.plan.study.study, "protocol": shop.plan.digest, "benchmark": shop.plan.benchmark.name}
 
 
 def _beside_ladder(shop: Workshop, found: Counts) -> Iterator[tuple[str, Estimate]]:
@@ -87,36 +69,6 @@ def _true_w(shop: Workshop, found: Counts) -> Estimate | None:
     return Estimate(value=true_w(rates), **shape)
 
 
-def _judge_estimates(shop: Workshop, judged: Judged) -> Iterator[tuple[str, Estimate]]:
-    analysis = shop.plan.study.analysis
-    level = 1 - analysis.alpha
-    drawn: dict[str, Any] = {"seed": analysis.seed, "resamples": analysis.resamples, "level": level}
-    found = judge_agreement(judged.verdicts, judged.reference, confidence=judged.confidence, stated=judged.stated, **drawn)
-    yield "w", intervals.w_population(found.passes, found.runs, **drawn)
-    yield "w", intervals.w_benchmark(found.passes, found.runs, level=level)
-    yield "disagreement", found.disagreement
-    varied = None if found.variance.undefined else found.variance.variable_tasks
-    numbers: dict[str, tuple[float | None, str]] = {
-        "variable_tasks": (varied, found.variance.undefined),
-        "false_accepts": (found.false_accepts, ""),
-        "false_rejects": (found.false_rejects, ""),
-        "ties": (found.ties, ""),
-        "unparsed_share": (found.unparsed_share, "no verdict was asked for"),
-        "mean_confidence": (found.mean_confidence, "no confidence was stated"),
-    }
-    shape: dict[str, Any] = {"n_tasks": len(judged.verdicts), "n_replicates": judged.verdicts.shape[1]}
-    compared = {"n_tasks": found.compared}
-    for name, (value, missing) in numbers.items():
-        number = None if value is None else float(value)
-        tasks = compared if name in {"false_accepts", "false_rejects"} else {}
-        yield name, Estimate(value=number, undefined=missing if value is None else "", **(shape | tasks))
-    judge = shop.plan.study.judge
-    specs = {condition.name: condition.provider for condition in judge.conditions} if judge else {}
-    spec = specs.get(judged.condition)
-    if isinstance(spec, OracleJudge):
-        yield "w_true", Estimate(value=spec.flip * (1 - spec.flip), method="oracle", seed=spec.seed, **shape)
-
-
 def _contrast_row(shop: Workshop, stack: str, named: NamedContrast, rungs: Sequence[Counts]) -> Row:
     study = shop.plan.study
     first, second = rungs[named.a].condition, rungs[named.b].condition
@@ -125,7 +77,7 @@ def _contrast_row(shop: Workshop, stack: str, named: NamedContrast, rungs: Seque
     contrast = _without_new_runs(named.contrast) if unfounded else named.contrast
     said = between.sentence(contrast, of=named.estimate, a=first, b=second)
     return {
-        **_protocol(shop),
+        **protocol_fields(shop),
         "stack": stack,
         "condition_a": first,
         "condition_b": second,
@@ -166,28 +118,3 @@ def _without_new_runs(contrast: between.Contrast) -> between.Contrast:
     bare = replace(contrast.result, lo=None, hi=None, level=None, covers=Covers.NOTHING)
     reason = "replicates that repeat one recorded run say nothing about new runs"
     return replace(contrast, result=replace(bare, undefined=reason, note=""), finding=between.Finding.PROVES_NOTHING)
-
-
-def budget_rows(shop: Workshop, estimates: list[Row]) -> Iterator[Row]:
-    """The rerun budget of every condition and judge condition for every delta, from w and its population interval."""
-    analysis = shop.plan.study.analysis
-    for row in estimates:
-        if row["estimate"] not in {"w", "verdict_w"} or row["method"] != Method.PERCENTILE:
-            continue
-        estimate = Estimate(**{name: row[name] for name in Estimate.__dataclass_fields__})
-        prefix = row["estimate"].removesuffix("w")
-        place = (row["stack"], row["condition"], f"{prefix}variable_tasks")
-        varied = [other["value"] for other in estimates if (other["stack"], other["condition"], other["estimate"]) == place]
-        for index, delta in enumerate(analysis.deltas):
-            budget = budget_for(
-                estimate,
-                n_tasks=max(1, estimate.n_tasks),
-                delta=delta,
-                alpha=analysis.alpha,
-                power=analysis.power,
-                variable_tasks=int(varied[0]) if varied and varied[0] is not None else None,
-            )
-            fields = {**asdict(budget), "covers": budget.covers or Covers.NOTHING, "n_tasks": estimate.n_tasks}
-            yield {
-                **_protocol(shop), "stack": row["stack"], "condition": row["condition"], "first_delta": index == 0, **fields,
-            }  # fmt: skip

@@ -1,0 +1,1 @@
+"""From the catalog's views to arrays: what the statistics take."""

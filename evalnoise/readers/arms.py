@@ -1,0 +1,95 @@
+"""Arms: what a command compares, named as STUDY/STACK/CONDITION, with the frozen protocol that says how it was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from evalnoise.readers.cells import Cells, read_cells
+from evalnoise.store.store import SHORT, Store
+from schemas.errors import StoreError
+from schemas.protocol import Protocol
+
+ARM: Final = "STUDY, STUDY/CONDITION or STUDY/STACK/CONDITION; STUDY is a study's name or the first digits of a protocol"
+_LEAST_DIGITS: Final = 4
+_PROTOCOLS: Final = """
+SELECT study, protocol, status FROM protocols
+WHERE study = $text OR (length($text) >= $least AND starts_with(protocol, $text))
+ORDER BY study = $text DESC, status = 'complete' DESC, frozen_at DESC, protocol
+"""
+_KNOWN: Final = "SELECT DISTINCT study FROM protocols ORDER BY study LIMIT 20"
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """Cells and the plan that they were measured under."""
+
+    label: str
+    """How messages and reports name it: study (first digits of the protocol), stack, condition."""
+    cells: Cells
+    frozen: Protocol
+    complete: bool
+    """Whether the protocol is complete; else its numbers may still change."""
+
+    @property
+    def kind(self) -> str:
+        """The condition's kind: live, temperature-zero, replay or reverify."""
+        return str(next(c["kind"] for c in self.frozen.study["conditions"] if c["name"] == self.cells.condition))
+
+
+def find_arm(connection: Any, store: str | Path, text: str) -> Arm:
+    """The arm that a text names: `ARM`.
+
+    Of a study's name the newest complete protocol counts, or the newest if none is complete. A stack or condition may be left out
+    where there is only one; of several conditions the only one of kind live is taken.
+
+    Args:
+        connection: A connection to the store's catalog, as of `evalnoise.connect`.
+        store: The store's folder.
+        text: What the user wrote.
+
+    Raises:
+        StoreError: There is no such thing, or more than one; the message lists what there is.
+    """
+    parts = text.split("/")
+    if not 1 <= len(parts) <= 3 or not all(parts):
+        raise _no(store, text, ARM, "something else")
+    study, digest, status = _protocol(connection, store, text, parts[0])
+    frozen = Store.open(store, create=False).protocol(digest)
+    stacks = [stack["name"] for stack in frozen.study["stacks"]]
+    conditions = {condition["name"]: condition["kind"] for condition in frozen.study["conditions"]}
+    stack = _chosen(stacks, stacks, named=parts[1] if len(parts) == 3 else None, what="stack", where=(store, text))
+    live = [name for name, kind in conditions.items() if kind == "live"]
+    named = parts[-1] if len(parts) > 1 else None
+    defaults = live if len(conditions) > 1 else list(conditions)
+    condition = _chosen(list(conditions), defaults, named=named, what="condition", where=(store, text))
+    cells = read_cells(connection, study, digest, stack, condition)
+    if cells is None:
+        raise _no(store, text, f"sealed outcomes of {stack} under {condition}", "none yet", "Run the study, or finish it.")
+    return Arm(f"{study} ({digest[:SHORT]}), {stack}, {condition}", cells, frozen, status == "complete")
+
+
+def _protocol(connection: Any, store: str | Path, text: str, name: str) -> tuple[str, str, str]:
+    found = connection.execute(_PROTOCOLS, {"text": name, "least": _LEAST_DIGITS}).fetchall()
+    by_name = [row for row in found if row[0] == name]
+    chosen = by_name[:1] or ([found[0]] if len(found) == 1 else [])
+    if not chosen:
+        known = ", ".join(row[0] for row in connection.execute(_KNOWN).fetchall()) or "none"
+        said = f"{len(found)} protocols that begin so" if found else f"no study or protocol {name!r} (studies: {known})"
+        raise _no(store, text, ARM, said)
+    study, digest, status = chosen[0]
+    return str(study), str(digest), str(status)
+
+
+def _chosen(known: list[str], defaults: list[str], *, named: str | None, what: str, where: tuple[str | Path, str]) -> str:
+    found = [name for name in known if name == named] if named is not None else defaults
+    if len(found) != 1:
+        said = f"{named!r}" if named is not None else "several that could be meant"
+        raise _no(*where, f"one {what} of: {', '.join(known)}", said)
+    return found[0]
+
+
+def _no(store: str | Path, text: str, expected: str, found: str, remedy: str = "") -> StoreError:
+    remedy = remedy or "`evalnoise status` lists studies and protocols; name the arm as STUDY/STACK/CONDITION."
+    return StoreError(f"{store}, {text!r}"[:300], expected=expected, found=found, remedy=remedy)
