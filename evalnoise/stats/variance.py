@@ -112,6 +112,14 @@ def score(passes: ArrayLike, runs: ArrayLike) -> Score:
     )
 
 
+def exact_mean_variance(passes: Ints, runs: Ints) -> Fraction:
+    """Mean of k (n-k) / (n (n-1)) over tasks with n >= 2 each, at least one task, as a fraction: w before its rounding."""
+    products = passes * (runs - passes)
+    sizes = [int(size) for size in np.unique(runs)]
+    total = sum((Fraction(int(products[runs == size].sum()), size * (size - 1)) for size in sizes), Fraction())
+    return total / runs.size
+
+
 def within_task_variance(passes: ArrayLike, runs: ArrayLike) -> WithinTaskVariance:
     """Mean w of k (n-k) / (n (n-1)) over the tasks with n >= 2, exact before the last rounding.
 
@@ -132,9 +140,7 @@ def within_task_variance(passes: ArrayLike, runs: ArrayLike) -> WithinTaskVarian
         )
     least, most = int(n.min()), int(n.max())
     products = k * (n - k)
-    sizes = [int(size) for size in np.unique(n)]
-    total = sum((Fraction(int(products[n == size].sum()), size * (size - 1)) for size in sizes), Fraction())
-    w = float(total / n.size)
+    w = float(exact_mean_variance(k, n))
     return WithinTaskVariance(
         w=w,
         score_run_sd=float(np.sqrt(w / n.size)),

@@ -7,7 +7,7 @@ from typing import Any
 
 from evalnoise.readers.counts import Judged
 from evalnoise.stats import intervals
-from evalnoise.stats.agreement import judge_agreement
+from evalnoise.stats.agreement.judge import judge_agreement
 from evalnoise.stats.estimate import Estimate
 from schemas.provider import OracleJudge
 from tasks.analysis.rows import Row, estimate_row

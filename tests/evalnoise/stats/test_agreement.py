@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evalnoise.stats.agreement import judge_agreement
+from evalnoise.stats.agreement.judge import judge_agreement
 
 P, F, U = 1, 0, -1
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evalnoise.stats.agreement import judge_agreement
+from evalnoise.stats.agreement.judge import judge_agreement
 from evalnoise.stats.budget import rerun_budget
 from evalnoise.stats.contrasts import Finding, w_contrast
 from evalnoise.stats.intervals import score_run_sd, w_benchmark, w_population, w_population_limit
