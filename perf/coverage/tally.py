@@ -1,0 +1,78 @@
+"""Counting misses, each side apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from evalnoise.stats.estimate import Estimate
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of one kind of interval."""
+
+    n: int = 0
+    """Simulated studies."""
+    below: int = 0
+    """The truth lies under the lower end."""
+    above: int = 0
+    """The truth lies over the upper end."""
+    undefined: int = 0
+    """No interval."""
+    warned: int = 0
+    """An interval with a note that says when not to trust it."""
+    warned_missed: int = 0
+    """Of those, how many missed."""
+    width: float = 0.0
+
+    def add(self, truth: float, found: Estimate) -> None:
+        self.n += 1
+        if found.lo is None or found.hi is None:
+            self.undefined += 1
+            return
+        # Room for rounding: a truth of 0 is not missed by an end of 1e-18.
+        below, above = truth < found.lo - 1e-12, truth > found.hi + 1e-12
+        self.below += below
+        self.above += above
+        self.width += found.hi - found.lo
+        self.warned += bool(found.note)
+        self.warned_missed += bool(found.note) and (below or above)
+
+    def merged(self, other: Tally) -> Tally:
+        return Tally(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+    @property
+    def defined(self) -> int:
+        return self.n - self.undefined
+
+    def share(self, count: int) -> float:
+        return count / self.defined if self.defined else 0.0
+
+    @property
+    def coverage(self) -> float:
+        return 1 - self.share(self.below + self.above)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Which interval, where."""
+
+    part: str
+    """w, score, contrast of w, …"""
+    method: str
+    covers: str
+    family: str
+    tasks: int
+    replicates: int
+
+
+Found = dict[Place, Tally]
+
+
+def merge(parts: Iterable[Found]) -> Found:
+    total: Found = {}
+    for part in parts:
+        for place, tally in part.items():
+            total[place] = total[place].merged(tally) if place in total else tally
+    return total
