@@ -30,6 +30,7 @@ class Method(StrEnum):
     NONE_VARIED = "one-sided limit, nothing varied"
     PAIRED_T = "paired t"
     RECOVERED = "variance recovered from two intervals"
+    F = "one-way F"
 
 
 PROVES_NOTHING = "proves nothing: "
