@@ -31,6 +31,11 @@ class Method(StrEnum):
     PAIRED_T = "paired t"
     RECOVERED = "variance recovered from two intervals"
     F = "one-way F"
+    CHI_SQUARE = "chi-square"
+    NORMAL = "conditional normal"
+    PERMUTATION = "within-task permutation"
+    ROBBINS = "robbins beta-binomial, valid at every look"
+    BETTING = "hedged betting, valid at every look"
 
 
 PROVES_NOTHING = "proves nothing: "
