@@ -30,6 +30,8 @@ class Method(StrEnum):
     NONE_VARIED = "one-sided limit, nothing varied"
     PAIRED_T = "paired t"
     RECOVERED = "variance recovered from two intervals"
+    ANOVA = "nested analysis of variance"
+    MLS = "modified large sample"
     F = "one-way F"
     CHI_SQUARE = "chi-square"
     NORMAL = "conditional normal"

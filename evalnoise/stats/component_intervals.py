@@ -1,0 +1,191 @@
+"""Intervals for nested variance components over new tasks: task bootstrap, and limits for normal scores in balanced designs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtri, fdtri
+
+from evalnoise.stats.bootstrap import RESAMPLES, joint_task_bootstrap, percentile_interval
+from evalnoise.stats.components import Component, Components, Level, MeanSquares, Totals, components, solved
+from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, alpha_of, joined
+from evalnoise.stats.nested import Nested
+from evalnoise.stats.variance import Floats
+
+ONE_TASK = "one task says nothing about other tasks"
+TOO_FEW_REPEATS = "so few tasks have repeats that resampled tasks often have none"
+UNBALANCED = "the design is unbalanced: this interval is for balanced ones"
+NO_VARIATION = PROVES_NOTHING + "this component is the same in every resample"
+FEW_TASKS = 30
+"""Under so many tasks the bootstrap covers less often than it says."""
+NOT_NORMAL = "assumes normal effects, which binary scores are not"
+_LOST = 0.01
+
+
+def bootstrap_intervals(
+    data: Nested, *, seed: int, resamples: int = RESAMPLES, level: float = 0.95, found: Components | None = None
+) -> dict[Level, Estimate]:
+    """Each identified component, raw, with the percentile interval of the task bootstrap. Covers new tasks.
+
+    Tasks are resampled with all their grades, jointly for all components, from their exact sums. The sum of squares between
+    resampled tasks is taken times n/(n-1), because resampling n tasks loses that factor of it on average; nothing is clipped.
+
+    Args:
+        data: The sums of each task.
+        seed: Seed of the resampling.
+        resamples: Number of resamples.
+        level: Confidence level.
+        found: The estimates of `data`, when they were made already.
+    """
+    estimates = components(data) if found is None else found
+    bases = {part.of: _base(estimates, part, Method.PERCENTILE) for part in estimates.parts}
+    if data.n < 2:
+        return {of: base.lacking(ONE_TASK) for of, base in bases.items()}
+    draws = _draws(data, seed, resamples)
+    return {of: _percentile(base, draws[_PLACE[of]], seed, level) for of, base in bases.items()}
+
+
+_PLACE = {Level.TASK: 0, Level.TASK_GENERATION: 0, Level.ALL: 0, Level.GENERATION: 1, Level.GENERATION_GRADER: 1, Level.GRADER: 2}
+
+
+def _base(found: Components, part: Component, method: Method) -> Estimate:
+    repeats = {0: found.n_tasks, 1: found.n_generations[0], 2: int(found.n_grades[0])}[_PLACE[part.of]]
+    return Estimate(
+        value=part.raw,
+        method=method,
+        n_tasks=found.n_tasks,
+        n_replicates=repeats if _PLACE[part.of] else found.n_generations[0],
+        note=part.note,
+    )
+
+
+def _percentile(base: Estimate, draws: Floats, seed: int, level: float) -> Estimate:
+    kept = draws[np.isfinite(draws)]
+    base = replace(base, seed=seed, resamples=len(draws))
+    if len(kept) < (1 - _LOST) * len(draws):
+        return base.lacking(TOO_FEW_REPEATS)
+    lo, hi = percentile_interval(kept, level=level)
+    few = f"{base.n_tasks} tasks: under {FEW_TASKS} the interval covers less often than it says" if base.n_tasks < FEW_TASKS else ""
+    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=joined(NO_VARIATION if lo == hi else "", few))
+
+
+def _draws(data: Nested, seed: int, resamples: int) -> tuple[Floats, Floats, Floats]:
+    """Task, generation and grader of each resample, shape (resamples,) each; not finite where it has no repeats."""
+    columns = _columns(data)
+    varying = {name: column for name, column in columns.items() if np.any(column != column[0])}
+    means = {name: np.full(resamples, float(column[0])) for name, column in columns.items()}
+    if varying:
+        made = joint_task_bootstrap(np.column_stack(list(varying.values())), resamples=resamples, seed=seed)
+        means |= {name: made[:, i] for i, name in enumerate(varying)}
+    sums = {name: data.n * column for name, column in means.items()}
+    between = sums["task"] - sums["score"] ** 2 / sums["grades"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return solved(
+            Totals(
+                n=data.n,
+                outputs=_degrees(sums["outputs"], data.n, repeats=data.n_outputs > data.n),
+                grades=_degrees(sums["grades"], sums["outputs"], repeats=data.n_grades > data.n_outputs),
+                within_outputs=sums["within"],
+                between_outputs=sums["between"],
+                between_tasks=between * (data.n / (data.n - 1)),
+                k=sums["k"],
+                q=sums["grade_squares"] / sums["grades"],
+                r=sums["r"] / sums["grades"],
+            )
+        )
+
+
+def _degrees(number: Floats, below: Any, *, repeats: bool) -> Floats:
+    """A count of resamples, lost (not a number) where the data have repeats and the resample has none."""
+    return np.where(number > below, number, np.nan) if repeats else number
+
+
+def _columns(data: Nested) -> dict[str, Floats]:
+    """Per task: what `Totals` adds up, sums of squares exact before one rounding each."""
+    scale, grades = data.denominator**2, data.grades.astype(object)
+    within = data.squares.astype(object) * data.common - data.output_squares
+    between = data.output_squares.astype(object) * grades - data.common * data.sums.astype(object) ** 2
+    task = data.sums.astype(object) ** 2
+    return {
+        "outputs": data.outputs.astype(np.float64),
+        "grades": data.grades.astype(np.float64),
+        "within": _divided(within, scale * data.common),
+        "between": _divided(between, scale * data.common * grades),
+        "task": _divided(task, scale * grades),
+        "score": _divided(data.sums.astype(object), data.denominator),
+        "k": data.grade_squares / data.grades,
+        "grade_squares": data.grade_squares.astype(np.float64),
+        "r": data.grades.astype(np.float64) ** 2,
+    }
+
+
+def _divided(top: NDArray[Any], bottom: Any) -> Floats:
+    """Quotients of Python integers, rounded once."""
+    return np.asarray(top / bottom, dtype=np.float64)
+
+
+# --- limits for normal scores ----------------------------------------------------------------------------------------------
+
+
+def mls_intervals(data: Nested, *, level: float = 0.95, found: Components | None = None) -> dict[Level, Estimate]:
+    """Each identified component of a balanced design, raw, with modified-large-sample limits. Covers new tasks.
+
+    The grader's are the chi-square limits of its mean square; a difference of two mean squares has the limits of Ting, Burdick,
+    Graybill, Jeyaratnam and Lu (1990), which are exact where the difference is 0 or its second mean square is. All assume normal
+    effects. Source: Burdick and Graybill, Confidence Intervals on Variance Components, sections 3.2 and 5.
+    """
+    estimates = components(data) if found is None else found
+    bases = {part.of: _base(estimates, part, Method.MLS) for part in estimates.parts}
+    if data.n < 2:
+        return {of: base.lacking(ONE_TASK) for of, base in bases.items()}
+    if not data.balanced:
+        return {of: base.lacking(UNBALANCED) for of, base in bases.items()}
+    k, g = estimates.n_generations[0], int(estimates.n_grades[0])
+    note = NOT_NORMAL if data.binary else "assumes normal effects"
+    made = {}
+    for of, base in bases.items():
+        lo, hi = _limits(of, estimates.squares, k, g, alpha_of(level) / 2)
+        flat = NO_VARIATION.replace("resample", "task") if lo == hi else ""
+        made[of] = base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=joined(flat, note))
+    return made
+
+
+def _limits(of: Level, squares: MeanSquares, k: int, g: int, alpha: float) -> tuple[float, float]:
+    """Limits at one-sided error `alpha`, by which mean squares the component is made of."""
+    steps = [(value, df) for value, df in zip((squares.task, squares.generation, squares.grader), squares.df, strict=True)]
+    sizes = (k * g, g, 1)
+    first = _PLACE[of]
+    below = next((i for i in range(first + 1, 3) if squares.df[i]), None)
+    top, df_top = steps[first]
+    assert top is not None
+    if below is None:
+        return _chi_square(top / sizes[first], df_top, alpha)
+    under, df_under = steps[below]
+    assert under is not None
+    lo, hi = difference_limits(top, df_top, under, df_under, alpha=alpha)
+    return lo / sizes[first], hi / sizes[first]
+
+
+def _chi_square(square: float, df: int, alpha: float) -> tuple[float, float]:
+    return square * df / float(chdtri(df, alpha)), square * df / float(chdtri(df, 1 - alpha))
+
+
+def difference_limits(first: float, df_first: int, second: float, df_second: int, *, alpha: float) -> tuple[float, float]:
+    """Limits of theta_1 - theta_2 from two independent mean squares, each one-sided at error `alpha`.
+
+    With F(a; m, n) the upper a point, F1 = F(alpha; m, n), F2 = F(1-alpha; m, n), n infinite for the G and H:
+    L = d - sqrt((G1 S1)^2 + (H2 S2)^2 + G12 S1 S2), G1 = 1 - 1/F(alpha; m), H2 = 1/F(1-alpha; n) - 1,
+    G12 = ((F1-1)^2 - (G1 F1)^2 - H2^2)/F1, and U alike. Source: Ting et al. 1990, J. Statist. Comput. Simul. 35, 135-143.
+    """
+    g1, g2 = (1 - df / float(chdtri(df, alpha)) for df in (df_first, df_second))
+    h1, h2 = (df / float(chdtri(df, 1 - alpha)) - 1 for df in (df_first, df_second))
+    f1, f2 = float(fdtri(df_first, df_second, 1 - alpha)), float(fdtri(df_first, df_second, alpha))
+    g12 = ((f1 - 1) ** 2 - (g1 * f1) ** 2 - h2**2) / f1
+    h12 = ((1 - f2) ** 2 - (h1 * f2) ** 2 - g2**2) / f2
+    below = (g1 * first) ** 2 + (h2 * second) ** 2 + g12 * first * second
+    above = (h1 * first) ** 2 + (g2 * second) ** 2 + h12 * first * second
+    middle = first - second
+    return middle - float(np.sqrt(max(0.0, below))), middle + float(np.sqrt(max(0.0, above)))
