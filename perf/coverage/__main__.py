@@ -2,8 +2,8 @@
 
     python -m perf.coverage [--parts w,ladder,…] [--sims 2000] [--small] [--markdown]
 
-The whole takes about an hour on two cores; `--small` a minute. Exit code 1 when Gaffke's interval for w misses on a side in more than
-3.5 % of the studies of any cell, with room for the luck of the simulation itself.
+The whole takes about an hour on two cores; `--small` a minute. Exit code 1 when Gaffke's interval for w misses on a side in more
+than 3.5 % of the studies of any cell, with room for the luck of the simulation itself.
 """
 
 from __future__ import annotations

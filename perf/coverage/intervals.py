@@ -1,4 +1,4 @@
-"""Intervals for w of one condition, in more simulated studies than the whole ladder is worth: the bar is on a miss of 3.5 % a side."""
+"""Intervals for w of one condition, in more simulated studies than the rest of the ladder: a miss of 3.5 % a side must show."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ def simulate(family: Family, tasks: int, replicates: int, *, sims: int, resample
     for name in ("w", "score"):
         population[name, BATCH] = population[name, LIVE]
     runs = np.full((3, tasks), replicates)
+    where = (family, tasks, replicates)
     for sim in range(sims):
         generator = np.random.default_rng([seed, sim])
         live = family.draw(generator, tasks)
@@ -37,15 +38,16 @@ def simulate(family: Family, tasks: int, replicates: int, *, sims: int, resample
         for named in made.estimates:
             # Intervals for w have a part of their own.
             if named.condition == LIVE and named.estimate == "score":
-                _count(found, named.estimate, named.result, truths, (LIVE,), (family, tasks, replicates))
+                _count(found, named.estimate, named.result, truths=truths, conditions=(LIVE,), where=where)
         for pair in made.contrasts:
             what = "batch - batch" if pair.b == BATCH else "live - colder"
-            _count(found, f"{pair.estimate}, {what}", pair.contrast.result, truths, (pair.a, pair.b), (family, tasks, replicates))
+            part = f"{pair.estimate}, {what}"
+            _count(found, part, pair.contrast.result, truths=truths, conditions=(pair.a, pair.b), where=where)
     return found
 
 
 def _count(
-    found: Found, part: str, result: Estimate, truths: Truths, conditions: tuple[int, ...], where: tuple[Family, int, int]
+    found: Found, part: str, result: Estimate, *, truths: Truths, conditions: tuple[int, ...], where: tuple[Family, int, int]
 ) -> None:
     if not result.covers:
         return  # no interval was offered, so none is counted
