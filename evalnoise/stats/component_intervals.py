@@ -10,18 +10,23 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, fdtri
 
 from evalnoise.stats.bootstrap import RESAMPLES, joint_task_bootstrap, percentile_interval
-from evalnoise.stats.components import Component, Components, Level, MeanSquares, Totals, components, solved
+from evalnoise.stats.components import DEPTH, Component, Components, Level, MeanSquares, Totals, components, solved
 from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, alpha_of, joined
+from evalnoise.stats.intervals import FEW_VARIABLE, ONE_TASK
 from evalnoise.stats.nested import Nested
 from evalnoise.stats.variance import Floats
 
-ONE_TASK = "one task says nothing about other tasks"
 TOO_FEW_REPEATS = "so few tasks have repeats that resampled tasks often have none"
 UNBALANCED = "the design is unbalanced: this interval is for balanced ones"
 NO_VARIATION = PROVES_NOTHING + "this component is the same in every resample"
 FEW_TASKS = 30
 """Under so many tasks the bootstrap covers less often than it says."""
-NOT_NORMAL = "assumes normal effects, which binary scores are not"
+NOT_NORMAL = (
+    "normal limits do not hold for pass or fail: in simulations such 95 % limits covered 31 to 89 % for generation and grader"
+)
+ASSUMES_NORMAL = (
+    "assumes normal effects of one variance in all tasks; quote the task bootstrap where some tasks vary and others do not"
+)
 _LOST = 0.01
 
 
@@ -31,7 +36,9 @@ def bootstrap_intervals(
     """Each identified component, raw, with the percentile interval of the task bootstrap. Covers new tasks.
 
     Tasks are resampled with all their grades, jointly for all components, from their exact sums. The sum of squares between
-    resampled tasks is taken times n/(n-1), because resampling n tasks loses that factor of it on average; nothing is clipped.
+    resampled tasks is taken times n/(n-1), because resampling n tasks loses that factor of it on average; nothing is clipped. In
+    simulations of pass and fail (K = G = 3, 20 to 164 tasks) 95 % intervals covered 92 to 98 % for task, and 88 to 97 % for the
+    others where they vary in 15 tasks or more, down to 75 % where they vary in 3.
 
     Args:
         data: The sums of each task.
@@ -44,37 +51,39 @@ def bootstrap_intervals(
     bases = {part.of: _base(estimates, part, Method.PERCENTILE) for part in estimates.parts}
     if data.n < 2:
         return {of: base.lacking(ONE_TASK) for of, base in bases.items()}
-    draws = _draws(data, seed, resamples)
-    return {of: _percentile(base, draws[_PLACE[of]], seed, level) for of, base in bases.items()}
-
-
-_PLACE = {Level.TASK: 0, Level.TASK_GENERATION: 0, Level.ALL: 0, Level.GENERATION: 1, Level.GENERATION_GRADER: 1, Level.GRADER: 2}
+    columns = _columns(data)
+    draws = _draws(data, columns, seed, resamples)
+    varying = (data.n, int(np.count_nonzero(columns["between"])), int(np.count_nonzero(columns["within"])))
+    return {of: _percentile(base, draws[DEPTH[of]], varying[DEPTH[of]], seed, level) for of, base in bases.items()}
 
 
 def _base(found: Components, part: Component, method: Method) -> Estimate:
-    repeats = {0: found.n_tasks, 1: found.n_generations[0], 2: int(found.n_grades[0])}[_PLACE[part.of]]
+    repeats = {0: found.n_tasks, 1: found.n_generations[0], 2: int(found.n_grades[0])}[DEPTH[part.of]]
     return Estimate(
         value=part.raw,
         method=method,
         n_tasks=found.n_tasks,
-        n_replicates=repeats if _PLACE[part.of] else found.n_generations[0],
+        n_replicates=repeats if DEPTH[part.of] else found.n_generations[0],
         note=part.note,
     )
 
 
-def _percentile(base: Estimate, draws: Floats, seed: int, level: float) -> Estimate:
+def _percentile(base: Estimate, draws: Floats, varying: int, seed: int, level: float) -> Estimate:
     kept = draws[np.isfinite(draws)]
     base = replace(base, seed=seed, resamples=len(draws))
     if len(kept) < (1 - _LOST) * len(draws):
         return base.lacking(TOO_FEW_REPEATS)
     lo, hi = percentile_interval(kept, level=level)
-    few = f"{base.n_tasks} tasks: under {FEW_TASKS} the interval covers less often than it says" if base.n_tasks < FEW_TASKS else ""
+    few = ""
+    if varying < FEW_VARIABLE:
+        few = f"it varies in {varying} tasks only: under {FEW_VARIABLE} the interval covers less often than it says"
+    elif base.n_tasks < FEW_TASKS:
+        few = f"{base.n_tasks} tasks: under {FEW_TASKS} the interval covers less often than it says"
     return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=joined(NO_VARIATION if lo == hi else "", few))
 
 
-def _draws(data: Nested, seed: int, resamples: int) -> tuple[Floats, Floats, Floats]:
+def _draws(data: Nested, columns: dict[str, Floats], seed: int, resamples: int) -> tuple[Floats, Floats, Floats]:
     """Task, generation and grader of each resample, shape (resamples,) each; not finite where it has no repeats."""
-    columns = _columns(data)
     varying = {name: column for name, column in columns.items() if np.any(column != column[0])}
     means = {name: np.full(resamples, float(column[0])) for name, column in columns.items()}
     if varying:
@@ -135,21 +144,21 @@ def mls_intervals(data: Nested, *, level: float = 0.95, found: Components | None
 
     The grader's are the chi-square limits of its mean square; a difference of two mean squares has the limits of Ting, Burdick,
     Graybill, Jeyaratnam and Lu (1990), which are exact where the difference is 0 or its second mean square is. All assume normal
-    effects. Source: Burdick and Graybill, Confidence Intervals on Variance Components, sections 3.2 and 5.
+    effects of one variance, so they are refused for binary scores. Source: Burdick and Graybill, Confidence Intervals on
+    Variance Components, sections 3.2 and 5.
     """
     estimates = components(data) if found is None else found
     bases = {part.of: _base(estimates, part, Method.MLS) for part in estimates.parts}
     if data.n < 2:
         return {of: base.lacking(ONE_TASK) for of, base in bases.items()}
-    if not data.balanced:
-        return {of: base.lacking(UNBALANCED) for of, base in bases.items()}
+    if data.binary or not data.balanced:
+        return {of: base.lacking(NOT_NORMAL if data.binary else UNBALANCED) for of, base in bases.items()}
     k, g = estimates.n_generations[0], int(estimates.n_grades[0])
-    note = NOT_NORMAL if data.binary else "assumes normal effects"
     made = {}
     for of, base in bases.items():
         lo, hi = _limits(of, estimates.squares, k, g, alpha_of(level) / 2)
         flat = NO_VARIATION.replace("resample", "task") if lo == hi else ""
-        made[of] = base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=joined(flat, note))
+        made[of] = base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=joined(flat, ASSUMES_NORMAL))
     return made
 
 
@@ -157,7 +166,7 @@ def _limits(of: Level, squares: MeanSquares, k: int, g: int, alpha: float) -> tu
     """Limits at one-sided error `alpha`, by which mean squares the component is made of."""
     steps = [(value, df) for value, df in zip((squares.task, squares.generation, squares.grader), squares.df, strict=True)]
     sizes = (k * g, g, 1)
-    first = _PLACE[of]
+    first = DEPTH[of]
     below = next((i for i in range(first + 1, 3) if squares.df[i]), None)
     top, df_top = steps[first]
     assert top is not None

@@ -36,6 +36,10 @@ class Level(StrEnum):
     ALL = "task+generation+grader"
 
 
+DEPTH = {Level.TASK: 0, Level.TASK_GENERATION: 0, Level.ALL: 0, Level.GENERATION: 1, Level.GENERATION_GRADER: 1, Level.GRADER: 2}
+"""Which of the three mean squares each is estimated from first."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
     """One variance component, in squared units of the score."""
@@ -115,9 +119,10 @@ class Components:
 
     @property
     def parts(self) -> tuple[Component, ...]:
-        """The identified components; their sum is the total where there are two tasks."""
+        """The identified components, from tasks down to grades; their sum is the total where there are two tasks."""
         named = (self.task, self.generation, self.grader, self.together)
-        return tuple(part for part in named if part is not None and part.raw is not None)
+        known = (part for part in named if part is not None and part.raw is not None)
+        return tuple(sorted(known, key=lambda part: DEPTH[part.of]))
 
 
 def components(data: Nested) -> Components:
@@ -295,15 +300,14 @@ def _reasons(df: tuple[int, int, int]) -> dict[Level, str]:
     }
 
 
-_SQUARE = {Level.TASK: 0, Level.TASK_GENERATION: 0, Level.ALL: 0, Level.GENERATION: 1, Level.GENERATION_GRADER: 1, Level.GRADER: 2}
-FEW_TASKS = 10
+FEW_DEGREES = 10
 """Under so many degrees of freedom a component is hardly more than a guess."""
 
 
 def _component(level: Level, raw: Fraction, whole: Fraction, df: tuple[int, int, int]) -> Component:
     clipped = max(raw, Fraction())
-    degrees = df[_SQUARE[level]]
-    few = f"only {degrees} degrees of freedom" if degrees < FEW_TASKS else ""
+    degrees = df[DEPTH[level]]
+    few = f"only {degrees} degrees of freedom" if degrees < FEW_DEGREES else ""
     return Component(
         of=level,
         raw=float(raw),
