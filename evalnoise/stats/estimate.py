@@ -33,6 +33,8 @@ class Method(StrEnum):
     ANOVA = "nested analysis of variance"
     MLS = "modified large sample"
     F = "one-way F"
+    AT_MARGINS = "clopper-pearson of agreement, at the observed margins"
+    GAFFKE_AT_SHARE = "gaffke of w, at the observed share of passes"
     CHI_SQUARE = "chi-square"
     NORMAL = "conditional normal"
     PERMUTATION = "within-task permutation"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evalnoise.stats.agreement.confusion import majority
 from evalnoise.stats.bootstrap import RESAMPLES, joint_task_bootstrap, percentile_interval
 from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method
 from evalnoise.stats.variance import Ints, WithinTaskVariance, within_task_variance
@@ -82,9 +83,9 @@ def judge_agreement(
         raise ValueError(f"verdicts and reference need one row per task, not {len(table)} and {len(truth)}")
     passes = np.asarray((table == PASS).sum(axis=1), dtype=np.int64)
     runs = np.asarray((table != ABSENT).sum(axis=1), dtype=np.int64)
-    majority = np.where(2 * passes > runs, PASS, np.where(2 * passes < runs, FAIL, ABSENT))
-    compared = (majority != ABSENT) & (truth != ABSENT)
-    wrong = majority[compared] != truth[compared]
+    most = majority(table)
+    compared = (most != ABSENT) & (truth != ABSENT)
+    wrong = most[compared] != truth[compared]
     accepts = int(np.sum(wrong & (truth[compared] == FAIL)))
     unparsed = int(np.sum(table == ABSENT))
     mean_confidence, n_stated = _mean_confidence(confidence, stated, table.shape)
@@ -97,7 +98,7 @@ def judge_agreement(
         false_accepts=accepts,
         false_rejects=int(wrong.sum()) - accepts,
         compared=int(compared.sum()),
-        ties=int(np.sum((majority == ABSENT) & (runs > 0))),
+        ties=int(np.sum((most == ABSENT) & (runs > 0))),
         without_verdict=int(np.sum(runs == 0)),
         without_reference=int(np.sum(truth == ABSENT)),
         verdicts=table.size,
