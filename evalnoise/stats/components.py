@@ -194,18 +194,6 @@ def components(data: Nested) -> Components:
     )
 
 
-def variance_of_mean(
-    task: float, generation: float, grader: float, *, n_tasks: float, generations: float = 1, grades: float = 1
-) -> float:
-    """(task + generation/K + grader/(K G))/n: variance of a mean over n tasks, K generations of each and G grades of each.
-
-    Covers new tasks. Source: Two Sources of Eval Noise, "The arithmetic".
-    """
-    if min(task, generation, grader) < 0 or min(n_tasks, generations, grades) <= 0:
-        raise ValueError("components are at least 0 (take the clipped ones), and numbers of tasks, generations and grades above 0")
-    return (task + generation / generations + grader / (generations * grades)) / n_tasks
-
-
 # --- sums ----------------------------------------------------------------------------------------------------------------
 
 
