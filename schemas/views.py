@@ -1,5 +1,7 @@
 """Views of the catalog: the SQL files beside this module, in the order of their making, with grain and columns for the reference.
 
+Macros are made after them: `schemas.macros`.
+
 Run as a program it prints ``docs/reference/views.md``.
 """
 
@@ -14,6 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from schemas.macros import load_macros, macros_markdown
 from schemas.tables import TABLES, Column, Table
 
 INTEGER_KEYS: Final = frozenset({"replicate", "repeat"})
@@ -109,8 +112,12 @@ def reference_markdown() -> str:
         "study cannot reproduce; every other column comes out the same. Times are UTC. What is undefined is null, with a reason",
         "beside it, never NaN; a cell without an outcome is `unmeasured`, never a failure.",
         "",
+        "The catalog is a DuckDB file, `evalnoise.duckdb` in the store. DuckDB's own command line, from 1.4 on, reads its views",
+        "and macros too: docs/guide/sql.md shows how.",
+        "",
         "Derived: " + ", ".join(f"[{view.name}](#{view.name})" for view in reversed(load_views())) + ".",
         "As stored: " + ", ".join(f"[{name}](#{name})" for name in TABLES) + ".",
+        "Macros: " + ", ".join(f"[{macro.name}](#{_anchor(macro.signature)})" for macro in load_macros()) + ".",
     ]
     for view in reversed(load_views()):
         rows = [f"| `{name}` | {doc} |" for name, doc in view.columns]
@@ -123,7 +130,13 @@ def reference_markdown() -> str:
         ]
         head = ["| column | type | meaning |", "|---|---|---|"]
         parts += ["", f"## {table.name}", "", f"One row per {table.grain}.", "", *head, *rows]
+    parts += macros_markdown()
     return "\n".join(parts) + "\n"
+
+
+def _anchor(heading: str) -> str:
+    """The address that a page gives to a heading."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 if __name__ == "__main__":

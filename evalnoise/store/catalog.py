@@ -25,13 +25,16 @@ from evalnoise.store.files import TEMPORARY, remove_stale, writing
 from evalnoise.store.snapshot import Entry, fingerprint, snapshot
 from evalnoise.store.store import Store
 from schemas.errors import StoreError
+from schemas.macros import load_macros
 from schemas.tables import TABLES, Table
 from schemas.views import INTEGER_KEYS, load_views, reader_columns, sql_type
 
 CATALOG_FILE = "evalnoise.duckdb"
 _NAME = "evalnoise"
-_FORMAT = 2
+_FORMAT = 3
 """Raised when the catalog is laid out otherwise, so that an older file is rebuilt."""
+_STORAGE = "v1.0.0"
+"""DuckDB's oldest layout of a file that holds all of it: an analyst's own DuckDB is often older than the library here."""
 _ATTEMPTS = 5
 _PROBE = """
 SELECT version, (SELECT count(DISTINCT p) FROM protocols AS p), (SELECT count(DISTINCT f) FROM partitions AS f) FROM catalog_info
@@ -99,9 +102,14 @@ def _build(root: Path) -> str:
         # The version is taken before the manifests are read: what is sealed in between makes the catalog older, never newer.
         version = _version(root)
         try:
-            with closing(duckdb.connect(temporary)) as connection:
+            with closing(duckdb.connect()) as connection:
                 _settings(connection)
+                connection.execute(f"ATTACH {_literal(temporary)} AS {_NAME} (STORAGE_VERSION '{_STORAGE}')")
+                connection.execute(f"USE {_NAME}")
                 _define(connection, root, version)
+                # Writes what is still in the log beside the file, so that the file is whole by itself.
+                connection.execute("USE memory")
+                connection.execute(f"DETACH {_NAME}")
         except duckdb.Error as error:
             raise _unwritable(path, error) from None
         with writing(path):
@@ -125,6 +133,7 @@ def _version(root: Path) -> str:
     """What the catalog depends on: the code's views and tables, where the store lies, and the state of every manifest."""
     made_of = [str(_FORMAT), str(root)]
     made_of += [view.sql for view in load_views()]
+    made_of += [macro.sql for macro in load_macros()]
     made_of += [f"{table.name} {column.name} {sql_type(column)}" for table in TABLES.values() for column in reader_columns(table)]
     made_of.append(fingerprint(root))
     return hashlib.sha256("\0".join(made_of).encode("utf-8", "surrogateescape")).hexdigest()
@@ -181,7 +190,7 @@ def _settings(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _define(connection: duckdb.DuckDBPyConnection, root: Path, version: str) -> None:
-    """Make every table and view in an empty database."""
+    """Make every table, view and macro in an empty database."""
     known = _remembered(root)
     digests = Digests(root, known)
     entries = snapshot(root, digests)
@@ -198,6 +207,8 @@ def _define(connection: duckdb.DuckDBPyConnection, root: Path, version: str) -> 
             raise StoreError(str(root), expected="sealed files that DuckDB can read", found=str(error), remedy=remedy) from None
     for view in load_views():
         connection.execute(view.sql)
+    for macro in load_macros():
+        connection.execute(macro.sql)
     _fill(connection, entries)
     connection.register("new_files", digests.table())
     connection.execute("CREATE TABLE catalog_files AS SELECT * FROM new_files")

@@ -16,6 +16,7 @@ import pytest
 from evalnoise.store.catalog import connect
 from evalnoise.store.partition import PartitionWrite
 from evalnoise.store.store import Store, StudyStore
+from schemas.macros import load_macros
 from schemas.protocol import Protocol
 from schemas.tables import BUDGETS, CHECKS, CONTRASTS, ESTIMATES, OUTCOMES, TABLES
 from schemas.views import load_views, parse_view, reader_columns, reference_markdown
@@ -179,7 +180,8 @@ def test_the_sql_files_and_the_prices_ship_in_the_wheel(tmp_path):
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
     (wheel,) = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {f"schemas/sql/{view.name}.sql" for view in load_views()} | {"evalnoise/prices.toml"} <= names
+    macros = {f"schemas/sql/macros/{macro.name}.sql" for macro in load_macros()}
+    assert {f"schemas/sql/{view.name}.sql" for view in load_views()} | macros | {"evalnoise/prices.toml"} <= names
 
 
 @pytest.mark.parametrize(
