@@ -53,7 +53,7 @@ class _Sums:
     q: NDArray[Any]
 
     @property
-    def shape(self) -> dict[str, int]:
+    def shape(self) -> dict[str, Any]:
         return {"n_tasks": len(self.n), "n_replicates": int(self.n.min()) if len(self.n) else 0}
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,8 +81,8 @@ def agreement_table(first: ArrayLike, second: ArrayLike, n_categories: int) -> I
 
 def pass_fail_table(first: ArrayLike, second: ArrayLike) -> Ints:
     """The table with (pass, fail) in this order of codes 1 pass, 0 fail, -1 none."""
-    a, b = (np.asarray(codes) for codes in (first, second))
-    return agreement_table(*(np.where(codes < 0, -1, 1 - codes) for codes in (a, b)), 2)
+    a, b = (np.where(codes < 0, -1, 1 - codes) for codes in (np.asarray(first), np.asarray(second)))
+    return agreement_table(a, b, 2)
 
 
 def two_graders(table: ArrayLike, *, seed: int, resamples: int = RESAMPLES, level: float = 0.95) -> TwoGraders:
@@ -93,7 +94,7 @@ def two_graders(table: ArrayLike, *, seed: int, resamples: int = RESAMPLES, leve
     counts = _checked(table)
     n, size = int(counts.sum()), len(counts)
     agreement = _agreement(counts, level)
-    chosen = {"seed": seed, "resamples": resamples, "level": level}
+    chosen: dict[str, Any] = {"seed": seed, "resamples": resamples, "level": level}
     exact = Fraction(size * int(np.trace(counts)) - n, n * (size - 1)) if n else None
     return TwoGraders(
         n=n,
@@ -152,7 +153,8 @@ def cohen_kappa(
     made = with_percentiles(base, np.hstack(parts), of, seed=seed, resamples=resamples, level=level, degenerate=same)
     differ = n - int(np.trace(counts))
     few = differ < _FEW_DISAGREEMENTS or n < _FEW_FOR_BOOTSTRAP
-    said = f"{n} items and {differ} disagreements: under {_FEW_FOR_BOOTSTRAP} and {_FEW_DISAGREEMENTS} it covers less often than it says"
+    least = f"under {_FEW_FOR_BOOTSTRAP} and {_FEW_DISAGREEMENTS}"
+    said = f"{n} items and {differ} disagreements: {least} this interval covers less often than it says"
     return made if made.lo is None or not few else dataclasses.replace(made, note=joined(made.note, said))
 
 
@@ -220,8 +222,12 @@ def _difference(
     more, less = int(counts[plus]), int(counts[minus])
     column = np.repeat([1.0, -1.0, 0.0], [more, less, n - more - less])[:, None]
     base = Estimate(value=(more - less) / n, n_tasks=n, n_replicates=1)
-    options = {"resamples": resamples, "level": level, "degenerate": ONE_KIND if more + less else "no item tells the two apart"}
-    return with_percentiles(base, column, lambda means: means[:, 0], seed=seed, **options)  # type: ignore[arg-type]
+    same = ONE_KIND if more + less else "no item tells the two apart"
+    return with_percentiles(base, column, _only_column, seed=seed, resamples=resamples, level=level, degenerate=same)
+
+
+def _only_column(means: Floats) -> Floats:
+    return means[:, 0]
 
 
 def _costs(size: int, weights: Weights, places: ArrayLike | None) -> tuple[Floats, NDArray[np.object_]]:

@@ -114,7 +114,7 @@ def krippendorff_alpha(
     table = np.full(values.shape, -1, dtype=np.int64)
     table[mask] = codes
     base = Estimate(value=None, n_tasks=n_items, n_replicates=least)
-    options = {"seed": seed, "resamples": resamples, "level": level}
+    options: dict[str, Any] = {"seed": seed, "resamples": resamples, "level": level}
     if metric is Metric.INTERVAL:
         return _interval_alpha(base, values, mask, **options)
     counts = category_counts(table, len(scale))

@@ -9,6 +9,7 @@ the bootstrap's lower end misses up to 0.8.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +27,7 @@ _NOTE = f"takes the share of passes as observed; {GAFFKE_NOTE}"
 
 
 def icc_at_share(passes: ArrayLike, runs: ArrayLike, *, seed: int, resamples: int = RESAMPLES, level: float = 0.95) -> Estimate:
-    """ICC(1,1) of pass/fail repeats by their counts, shape (N,), with the interval from Gaffke's of the mean square within tasks."""
+    """ICC(1,1) of pass/fail repeats by their counts, shape (N,); the interval from Gaffke's of the mean square within tasks."""
     k, n = checked_counts(passes, runs)
     k, n = k[n >= 1], n[n >= 1]
     found, shape = one_way_of_counts(k, n), {"n_tasks": len(n), "n_replicates": int(n.min()) if len(n) else 0}
@@ -77,7 +78,7 @@ def _gaffke(passes: Ints, runs: Ints, weights: Floats, *, seed: int, resamples: 
 
 
 def _made(
-    value: float | None, lo: float, hi: float, shape: dict[str, int], *, level: float, seed: int, resamples: int, note: str
+    value: float | None, lo: float, hi: float, shape: dict[str, Any], *, level: float, seed: int, resamples: int, note: str
 ) -> Estimate:
     base = Estimate(value=value, method=Method.GAFFKE_AT_SHARE, seed=seed, resamples=resamples, **shape)
     return dataclasses.replace(base, lo=lo, hi=hi, level=level, covers=Covers.POPULATION, note=note)
