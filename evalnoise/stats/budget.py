@@ -1,4 +1,4 @@
-"""How many runs a difference of scores needs: the paper's budget for a fixed benchmark, and its interval."""
+"""How many runs a difference of scores needs: the paper's budget for a fixed benchmark, its interval, and the cautious one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ _ROUNDING = 1e-12
 """Relative room for rounding: a difference that is exactly resolvable by R runs must not ask for R + 1."""
 _FEW_RUNS = 10
 _FEW_VARIABLE = 10
+CAUTIOUS_LEVEL = 0.9
+"""One-sided level of the limit of w that the cautious budget plans with."""
 _MAX_VARIANCE = 0.25
 """The largest p (1-p)."""
 
@@ -57,8 +59,9 @@ class Budget:
 def rerun_budget(w_a: float, w_b: float, n_tasks: int, delta: float, *, alpha: float = 0.05, power: float = 0.8) -> int:
     """Smallest R >= 1 with delta >= (z_(1-alpha/2) + z_power) sqrt((w_a + w_b) / (N R)).
 
-    For a difference between two arms on the same N tasks with independent runs; it does not speak of other tasks. Source:
-    Noise Floor, equations 2 and A3.
+    For a difference between two arms on the same N tasks with independent runs; it does not speak of other tasks. In one
+    expression: max(1, ceil((1 - 1e-12) z^2 (w_a + w_b) / (N delta^2))), where 1e-12 is room for rounding. Source: Noise Floor,
+    equations 2 and A3.
 
     Args:
         w_a: Within-task variance of one arm, in [0, 1/2].
@@ -68,17 +71,52 @@ def rerun_budget(w_a: float, w_b: float, n_tasks: int, delta: float, *, alpha: f
         alpha: Two-sided error level.
         power: Power, above alpha/2.
     """
-    _check(w_a, w_b, n_tasks, delta, alpha=alpha, power=power)
+    check_plan(w_a, w_b, n_tasks, delta, alpha=alpha, power=power)
     z = z_sum(alpha, power)
-    needed = z / delta * (z / delta) * (w_a + w_b) / n_tasks
+    return smallest(z / delta * (z / delta) * (w_a + w_b) / n_tasks, delta)
+
+
+def smallest(needed: float, delta: float) -> int:
+    """The smallest whole number of at least 1 that is not below `needed`, with room for rounding."""
     if not math.isfinite(needed):
         raise ValueError(f"a difference of {delta!r} is too small to plan for")
-    runs = max(1, math.ceil(needed * (1 - _ROUNDING)))
-    while runs > 1 and _resolves(runs - 1, needed):
-        runs -= 1
-    while not _resolves(runs, needed):
-        runs += 1
-    return runs
+    number = max(1, math.ceil(needed * (1 - _ROUNDING)))
+    while number > 1 and _resolves(number - 1, needed):
+        number -= 1
+    while not _resolves(number, needed):
+        number += 1
+    return number
+
+
+def detectable(
+    w_a: float, w_b: float, n_tasks: int, runs_a: int, *, runs_b: int | None = None, alpha: float = 0.05, power: float = 0.8
+) -> float:
+    """Minimum detectable effect: (z_(1-alpha/2) + z_power) sqrt((w_a/R_a + w_b/R_b) / N), in score; covers new runs of these tasks.
+
+    `runs_b` None: as many as `runs_a`. The inverse of `rerun_budget`.
+    """
+    return z_sum(alpha, power) * _se(w_a, w_b, n_tasks, runs_a, runs_b, alpha=alpha, power=power)
+
+
+def formula_power(
+    w_a: float, w_b: float, n_tasks: int, delta: float, runs_a: int, *, runs_b: int | None = None, alpha: float = 0.05
+) -> float:
+    """Power that the formula promises: Phi(delta/SE - z_(1-alpha/2)), SE^2 = (w_a/R_a + w_b/R_b) / N; 1 where nothing varies.
+
+    The chance of a significant difference in the right direction, in the normal approximation with known w.
+    """
+    check_plan(w_a, w_b, n_tasks, delta, alpha=alpha, power=0.5 + alpha / 4)
+    se = _se(w_a, w_b, n_tasks, runs_a, runs_b, alpha=alpha, power=0.5 + alpha / 4)
+    normal = NormalDist()
+    return normal.cdf(delta / se + normal.inv_cdf(alpha / 2)) if se else 1.0
+
+
+def _se(w_a: float, w_b: float, n_tasks: int, runs_a: int, runs_b: int | None, *, alpha: float, power: float) -> float:
+    check_plan(w_a, w_b, n_tasks, 1.0, alpha=alpha, power=power)
+    runs_b = runs_a if runs_b is None else runs_b
+    if runs_a < 1 or runs_b < 1:
+        raise ValueError(f"an arm has at least 1 run, not {min(runs_a, runs_b)!r}")
+    return math.sqrt((w_a / runs_a + w_b / runs_b) / n_tasks)
 
 
 def z_sum(alpha: float, power: float) -> float:
@@ -93,7 +131,8 @@ def _resolves(runs: int, needed: float) -> bool:
     return runs >= needed * (1 - _ROUNDING)
 
 
-def _check(w_a: float, w_b: float, n_tasks: int, delta: float, *, alpha: float, power: float) -> None:
+def check_plan(w_a: float, w_b: float, n_tasks: int, delta: float, *, alpha: float, power: float) -> None:
+    """Refuse what no plan can be made of, with a ValueError that says why."""
     for name, w in (("w_a", w_a), ("w_b", w_b)):
         if not 0.0 <= w <= 0.5:
             raise ValueError(f"{name} is a variance of outcomes between 0 and 1: it lies in [0, 0.5], not {w!r}")
@@ -114,7 +153,7 @@ def budget_for(
 
     `variable_tasks`, when given, decides whether the note warns of a small pilot.
     """
-    _check(0.0, 0.0, n_tasks, delta, alpha=alpha, power=power)
+    check_plan(0.0, 0.0, n_tasks, delta, alpha=alpha, power=power)
 
     def runs_at(value: float | None) -> int | None:
         # A variance above 1/2 cannot be; an interval's end never is, but a bound may round past it.
@@ -145,6 +184,68 @@ def _note(w: Estimate, variable_tasks: int | None) -> str:
         return ""
     nothing = "nothing varied: one run is the formula's minimum, not a proof that one is enough" if w.value == 0 else ""
     impossible = "w is above 1/4, which no true w is: the budget is higher than any can be" if w.value > _MAX_VARIANCE else ""
-    small = w.value > 0 and (w.n_replicates < _FEW_RUNS or (variable_tasks is not None and variable_tasks < _FEW_VARIABLE))
+    small = w.value > 0 and small_pilot(w.n_replicates, variable_tasks)
     pilot = "small pilot (fewer than 10 runs or 10 variable tasks): the budget may well be too low" if small else ""
     return joined(nothing, impossible, pilot)
+
+
+def small_pilot(n_replicates: int, variable_tasks: int | None) -> bool:
+    """Whether a pilot is too small to plan with its w itself: fewer than 10 runs or 10 variable tasks."""
+    return n_replicates < _FEW_RUNS or (variable_tasks is not None and variable_tasks < _FEW_VARIABLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """What to plan with: the paper's budget or the cautious one, and what the runs at hand can resolve."""
+
+    budget: Budget
+    """The paper's budget."""
+    w_cautious: float | None
+    """One-sided upper limit of w that the cautious budget is for."""
+    level: float | None
+    """Its level."""
+    runs_cautious: int | None
+    """Runs per arm at that limit; None when there is none."""
+    recommended: int | None
+    """Runs per arm to plan with."""
+    cautious: bool
+    """Whether that is the cautious budget."""
+    why: str
+    """Why the one and not the other, in a sentence."""
+    mde: float | None
+    """Minimum detectable effect at the pilot's number of runs, both arms alike; None where w is undefined or nothing varied."""
+    mde_one: float | None
+    """The same for one run per arm."""
+
+
+def run_plan(budget: Budget, limit: Estimate, *, variable_tasks: int | None) -> RunPlan:
+    """The plan from the paper's budget and a one-sided limit of w (`intervals.w_gaffke_limit` at `CAUTIOUS_LEVEL`).
+
+    The cautious budget is recommended when the pilot had fewer than 10 runs or fewer than 10 variable tasks: from a pilot of
+    R = 3 the point budget misses 80 % power about one time in three.
+    """
+    n, options = budget.n_tasks, {"alpha": budget.alpha, "power": budget.power}
+    runs = None if limit.hi is None else rerun_budget(limit.hi, limit.hi, n, budget.delta, **options)
+    careful = small_pilot(budget.n_replicates, variable_tasks) and runs is not None
+    w = min(budget.w, 0.5) if budget.w else None
+    return RunPlan(
+        budget=budget,
+        w_cautious=limit.hi,
+        level=limit.level,
+        runs_cautious=runs,
+        recommended=runs if careful else budget.runs,
+        cautious=careful,
+        why=_why(budget, variable_tasks, careful=careful),
+        mde=None if w is None else detectable(w, w, n, budget.n_replicates, **options),
+        mde_one=None if w is None else detectable(w, w, n, 1, **options),
+    )
+
+
+def _why(budget: Budget, variable_tasks: int | None, *, careful: bool) -> str:
+    if budget.runs is None:
+        return f"no budget: {budget.undefined}"
+    varied = "" if variable_tasks is None else f" and {variable_tasks} variable {'task' if variable_tasks == 1 else 'tasks'}"
+    pilot = f"the pilot had {budget.n_replicates} runs{varied}"
+    if careful:
+        return f"the cautious budget, because {pilot}: under 10 of either, w itself is too unsure to plan with"
+    return f"the paper's budget, because {pilot}: 10 of each are enough to plan with w itself"

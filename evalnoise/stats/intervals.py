@@ -135,6 +135,24 @@ def w_gaffke(passes: ArrayLike, runs: ArrayLike, *, seed: int, resamples: int = 
     return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=joined(above_note(found.w), GAFFKE_NOTE))
 
 
+def w_gaffke_limit(passes: ArrayLike, runs: ArrayLike, *, seed: int, resamples: int = RESAMPLES, level: float = 0.9) -> Estimate:
+    """One-sided upper limit of w for new tasks: the `level` quantile of the weighted means behind the upper end of `w_gaffke`.
+
+    Held to 1/4, which no true w is above. It is what a cautious budget plans with.
+    """
+    k, n = twice_measured(passes, runs)
+    found = within_task_variance(k, n)
+    base = _base(found.w, found.undefined, n, method=Method.GAFFKE)
+    if not n.size:
+        return base
+    alpha_of(level)
+    draws = dirichlet_task_means(task_variances(k, n), largest_s2(int(n.min())), resamples=resamples, seed=seed)
+    hi = min(MAX_VARIANCE, float(np.quantile(draws, level)))
+    base = dataclasses.replace(base, seed=seed, resamples=resamples)
+    note = joined(above_note(found.w), _one_sided(level), GAFFKE_NOTE)
+    return base.spanning(0.0, hi, level=level, covers=Covers.POPULATION, note=note)
+
+
 def w_population_limit(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> Estimate:
     """One-sided upper limit of w for new tasks when nothing varied: (1 - a^(1/N)) / (4 (1 - 2^(1-R))), at most 1/4."""
     k, n = twice_measured(passes, runs)
