@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from statistics import NormalDist
@@ -17,9 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from scipy.special import comb, ndtri
 
-from evalnoise.stats.budget import rerun_budget, z_sum
+from evalnoise.stats.budget import detectable, rerun_budget, z_sum
 from evalnoise.stats.components import components
 from evalnoise.stats.nested import from_array
+from evalnoise.stats.reliability import Of, task_values
 from evalnoise.stats.variance import task_variances, within_task_variance
 from schemas.macros import load_macros, parse_macro
 from schemas.tables import OUTCOMES
@@ -158,7 +158,7 @@ def test_published_budget(sql) -> None:
     assert value(sql, "rerun_budget(0, 164, 0.02)") == 1
     assert value(sql, "run_sd(0.0301, 164)") == pytest.approx(0.0135475675, abs=1e-9)
     assert value(sql, "minimum_detectable_effect(0.05, 0.01, 164, 8, alpha := 0.01, power := 0.9)") == pytest.approx(
-        z_sum(0.01, 0.9) * math.sqrt(0.06 / (164 * 8)), rel=1e-12
+        detectable(0.05, 0.01, 164, 8, alpha=0.01, power=0.9), rel=1e-12
     )
 
 
@@ -242,6 +242,7 @@ def test_w_from_counts(sql, counts) -> None:
 def test_pass_at_k_and_pass_hat_k_are_the_ratios_of_binomials(sql, counts) -> None:
     n, c, k = counts
     total = comb(n, k, exact=True)
+    assert value(sql, "pass_at_k($1, $2, $3)", n, c, k) == pytest.approx(task_values([c], [n], k, of=Of.ANY)[0], abs=1e-12)
     assert value(sql, "pass_at_k($1, $2, $3)", n, c, k) == pytest.approx(1 - comb(n - c, k, exact=True) / total, abs=1e-12)
     assert value(sql, "pass_hat_k($1, $2, $3)", n, c, k) == pytest.approx(comb(c, k, exact=True) / total, rel=1e-12, abs=1e-300)
 

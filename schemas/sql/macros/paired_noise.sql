@@ -11,6 +11,7 @@
 --   protocol_a: SHA-256 of the frozen protocol of a.
 --   protocol_b: SHA-256 of the frozen protocol of b.
 --   n_tasks: Tasks that both arms measured.
+--   n_twice: Of them, those that both measured twice or more: data and prediction stand on these.
 --   n_unmatched: Tasks that only one of them measured; they are in no number.
 --   runs_a: Measured runs per task of a, the smallest if they differ.
 --   runs_b: The same of b.
@@ -19,12 +20,13 @@
 --   difference: score_a - score_b.
 --   total: Variance of a difference of two single runs over tasks and runs; null: undefined.
 --   data: Its part between tasks, corrected and untruncated: it may come out below 0; null: undefined.
---   prediction: Its part within tasks; null: undefined.
+--   prediction: Its part within tasks, the sum of the two w; null: undefined.
 --   se_total: Standard error of a difference of two single runs, for new tasks and new runs (population).
 --   se_data: The part of it that more runs cannot lessen; null also where data came out below 0.
 --   se_prediction: Standard error of a difference of two single runs on these tasks (benchmark).
---   se_runs: Standard error of `difference` itself on these tasks (benchmark), with all runs of both arms.
---   undefined: Why data and prediction are null; empty otherwise.
+--   se_mean: Standard error of `difference` itself, with all runs of both arms, for new tasks (population).
+--   se_runs: The same for new runs of these tasks (benchmark).
+--   undefined: What is null and why; empty otherwise.
 CREATE MACRO paired_noise(a, b) AS TABLE
 WITH tasks_a AS (
   SELECT *
@@ -51,10 +53,12 @@ paired AS (
   SELECT
     x.runs AS runs_a,
     y.runs AS runs_b,
+    x.runs >= 2 AND y.runs >= 2 AS twice,
     x.total / x.runs AS mean_a,
     y.total / y.runs AS mean_b,
-    x.squares / x.runs AS square_a,
-    y.squares / y.runs AS square_b,
+    -- Variances of single runs with ddof 0, and those of ddof 1 alone and as parts of the means' variance.
+    greatest(0, (x.squares * x.runs - x.total * x.total) / (x.runs * x.runs))
+    + greatest(0, (y.squares * y.runs - y.total * y.total) / (y.runs * y.runs)) AS spread,
     x.variance + y.variance AS within,
     x.variance / x.runs + y.variance / y.runs AS within_means
   FROM tasks_a AS x
@@ -64,24 +68,24 @@ paired AS (
 sums AS (
   SELECT
     count(*) AS n_tasks,
+    count(*) FILTER (WHERE twice) AS n_twice,
     min(runs_a) AS runs_a,
     min(runs_b) AS runs_b,
     avg(mean_a) AS score_a,
     avg(mean_b) AS score_b,
-    -- var A + var B - 2 cov(mean A, mean B), each over all runs of the task, tasks with equal weight.
-    avg(square_a) - avg(mean_a) * avg(mean_a) + avg(square_b) - avg(mean_b) * avg(mean_b) - 2 * covar_pop(mean_a, mean_b) AS total,
-    var_pop(mean_a - mean_b) - avg(within_means) AS data,
-    avg(within) AS prediction,
-    sqrt(sum(within_means)) / count(*) AS se_runs
+    CASE WHEN count(*) >= 2 THEN var_pop(mean_a - mean_b) END AS of_mean,
+    avg(spread) AS spread,
+    var_pop(mean_a - mean_b) FILTER (WHERE twice) AS of_mean_twice,
+    avg(within) FILTER (WHERE twice) AS prediction,
+    avg(within_means) FILTER (WHERE twice) AS of_runs
   FROM paired
 ),
 
 defined AS (
   SELECT
-    * EXCLUDE (data, prediction, se_runs),
-    CASE WHEN runs_a >= 2 AND runs_b >= 2 THEN data END AS data,
-    CASE WHEN runs_a >= 2 AND runs_b >= 2 THEN prediction END AS prediction,
-    CASE WHEN runs_a >= 2 AND runs_b >= 2 THEN se_runs END AS se_runs
+    *,
+    of_mean + spread AS total,
+    CASE WHEN n_twice >= 2 THEN of_mean_twice - of_runs END AS data
   FROM sums
 )
 
@@ -95,6 +99,7 @@ SELECT
   END AS protocol_a,
   n.protocol_b,
   d.n_tasks,
+  d.n_twice,
   n.n_both - 2 * d.n_tasks AS n_unmatched,
   d.runs_a,
   d.runs_b,
@@ -104,10 +109,18 @@ SELECT
   d.total,
   d.data,
   d.prediction,
-  sqrt(greatest(0, d.total) / d.n_tasks) AS se_total,
+  sqrt(d.total / d.n_tasks) AS se_total,
   CASE WHEN d.data >= 0 THEN sqrt(d.data / d.n_tasks) END AS se_data,
   sqrt(d.prediction / d.n_tasks) AS se_prediction,
-  d.se_runs,
-  CASE WHEN d.prediction IS NULL THEN 'a task has one run: its variance needs 2' ELSE '' END AS undefined
+  sqrt(d.of_mean / d.n_tasks) AS se_mean,
+  sqrt(d.of_runs / d.n_tasks) AS se_runs,
+  concat_ws(
+    '; ',
+    CASE WHEN d.n_tasks = 1 THEN 'one task says nothing about other tasks' END,
+    CASE
+      WHEN d.n_twice = 0 THEN 'no task has two runs in both arms: data and prediction need them'
+      WHEN d.n_twice = 1 AND d.n_tasks > 1 THEN 'one task has two runs in both arms: data needs two such tasks'
+    END
+  ) AS undefined
 FROM defined AS d
 CROSS JOIN named AS n;
