@@ -106,9 +106,8 @@ def main() -> int:
     report(found, markdown=options.markdown)
     bad = too_many(found)
     worst = max((max(t.share(t.below), t.share(t.above)) for p, t in found.items() if p.method == "gaffke"), default=0.0)
-    print(
-        f"\nGaffke's interval misses a side in at most {worst:.3f} of a cell's studies (bar {MOST}); cells over it: {'; '.join(bad) or 'none'}"
-    )
+    print(f"\nGaffke's interval misses a side in at most {worst:.3f} of a cell's studies (bar {MOST})")
+    print(f"cells over the bar: {'; '.join(bad) or 'none'}")
     return 1 if bad else 0
 
 
