@@ -10,8 +10,10 @@ from evalnoise.store.catalog import build_catalog, connect
 from evalnoise.store.partition import PartitionWrite
 from schemas.tables import BUDGETS, CHECKS, CONTRASTS, ESTIMATES
 from tasks.analysis.budgets import budget_rows
-from tasks.analysis.judges import judge_rows
+from tasks.analysis.judges import judge_pair_rows, judge_rows
 from tasks.analysis.ladder import ladder_rows
+from tasks.analysis.pairs import pair_rows
+from tasks.analysis.rows import contrast_row
 from tasks.checks import check_rows
 from tasks.workshop import Workshop
 
@@ -28,11 +30,12 @@ def analyse(shop: Workshop) -> None:
         judged = read_judged(connection, plan.study.study, plan.digest)
         checks = list(check_rows(shop, connection))
     rungs, contrasts = ladder_rows(shop, counts)
+    contrasts += judge_pair_rows(shop, judged) + list(pair_rows(shop, counts))
     estimates = rungs + judge_rows(shop, judged)
     writes = [
         PartitionWrite(ESTIMATES, {}, estimates, "all"),
-        PartitionWrite(CONTRASTS, {}, contrasts, "all"),
-        PartitionWrite(BUDGETS, {}, list(budget_rows(shop, estimates)), "all"),
+        PartitionWrite(CONTRASTS, {}, [contrast_row(row) for row in contrasts], "all"),
+        PartitionWrite(BUDGETS, {}, list(budget_rows(shop, estimates, counts, judged)), "all"),
         PartitionWrite(CHECKS, {}, checks, "all"),
     ]
     shop.study_store.commit(SHARD, writes, inputs=[_sealed_digest(shop)])

@@ -2,35 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from evalnoise.stats.budget import budget_for
+from evalnoise.readers.counts import Counts, Ints, Judged
+from evalnoise.stats.budget import CAUTIOUS_LEVEL, budget_for, run_plan
 from evalnoise.stats.estimate import Covers, Estimate, Method
+from evalnoise.stats.intervals import w_gaffke_limit
+from evalnoise.stats.variance import within_task_variance
 from tasks.analysis.rows import Row, protocol_fields
 from tasks.workshop import Workshop
 
 
-def budget_rows(shop: Workshop, estimates: list[Row]) -> Iterator[Row]:
-    """The rerun budget of every condition and judge condition for every delta, from w and its population interval."""
-    analysis = shop.plan.study.analysis
+def budget_rows(
+    shop: Workshop, estimates: Sequence[Row], counts: Mapping[tuple[str, str], Counts], judged: Sequence[Judged]
+) -> Iterator[Row]:
+    """The rerun budget of every condition and judge condition for every delta, from w and its population interval.
+
+    The cautious budget beside it is from the counts: at the one-sided 90 % Gaffke limit of w, by the study's seed.
+    """
+    pilots = {("w", *key): (found.passes, found.runs) for key, found in counts.items()}
+    pilots |= {("verdict_w", found.stack, found.condition): _verdicts(found) for found in judged}
     for row in estimates:
-        if row["estimate"] not in {"w", "verdict_w"} or row["method"] != Method.PERCENTILE:
-            continue
-        estimate = Estimate(**{name: row[name] for name in Estimate.__dataclass_fields__})
-        prefix = row["estimate"].removesuffix("w")
-        place = (row["stack"], row["condition"], f"{prefix}variable_tasks")
-        varied = [other["value"] for other in estimates if (other["stack"], other["condition"], other["estimate"]) == place]
-        for index, delta in enumerate(analysis.deltas):
-            budget = budget_for(
-                estimate,
-                n_tasks=max(1, estimate.n_tasks),
-                delta=delta,
-                alpha=analysis.alpha,
-                power=analysis.power,
-                variable_tasks=int(varied[0]) if varied and varied[0] is not None else None,
-            )
-            fields = {**asdict(budget), "covers": budget.covers or Covers.NOTHING, "n_tasks": estimate.n_tasks}
-            yield {
-                **protocol_fields(shop), "stack": row["stack"], "condition": row["condition"], "first_delta": index == 0, **fields,
-            }  # fmt: skip
+        pilot = pilots.get((row["estimate"], row["stack"], row["condition"]))
+        if pilot is not None and row["method"] == Method.PERCENTILE:
+            yield from _rows(shop, row, *pilot)
+
+
+def _verdicts(judged: Judged) -> tuple[Ints, Ints]:
+    """Passes and parsed verdicts of each candidate."""
+    return (judged.verdicts == 1).sum(axis=1), (judged.verdicts >= 0).sum(axis=1)
+
+
+def _rows(shop: Workshop, row: Row, passes: Ints, runs: Ints) -> Iterator[Row]:
+    analysis = shop.plan.study.analysis
+    estimate = Estimate(**{name: row[name] for name in Estimate.__dataclass_fields__})
+    found = within_task_variance(passes, runs)
+    varied = None if found.undefined else found.variable_tasks
+    limit = w_gaffke_limit(passes, runs, seed=analysis.seed, resamples=analysis.resamples, level=CAUTIOUS_LEVEL)
+    for index, delta in enumerate(analysis.deltas):
+        budget = budget_for(
+            estimate,
+            n_tasks=max(1, estimate.n_tasks),
+            delta=delta,
+            alpha=analysis.alpha,
+            power=analysis.power,
+            variable_tasks=varied,
+        )
+        plan = run_plan(budget, limit, variable_tasks=varied)
+        yield {
+            **protocol_fields(shop),
+            "stack": row["stack"],
+            "condition": row["condition"],
+            "first_delta": index == 0,
+            **asdict(budget),
+            "covers": budget.covers or Covers.NOTHING,
+            "n_tasks": estimate.n_tasks,
+            "w_cautious": plan.w_cautious,
+            "runs_cautious": plan.runs_cautious,
+            "recommended": plan.recommended,
+            "mde": plan.mde,
+        }

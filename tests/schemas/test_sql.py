@@ -125,6 +125,7 @@ class Study:
                 budget |= {"alpha": 0.05, "power": 0.8, "w": w, "method": "normal", "covers": "benchmark", "level": 0.95}
                 runs = None if w is None else 7 * index + 3
                 budget |= {"runs": runs, "runs_lo": runs and runs - 1, "runs_hi": runs and runs + 9, "n_tasks": 30, "note": ""}
+                budget |= {"w_cautious": w, "runs_cautious": runs, "recommended": runs, "mde": None if w is None else 0.03}
                 budgets.append(budget | {"n_replicates": self.replicates, "seed": None, "resamples": None, "undefined": undefined})
         judge = [self.estimate("s1", "judge", "verdict_w", 0.1), self.estimate("s1", "judge", "unparsed_share", 0.0)]
         checks = [
