@@ -36,6 +36,7 @@ FEW_PATTERNS = 24
 _LARGEST_BLOCK = 1024
 _BLOCK_WORK = 1 << 20
 _PIECE = 1 << 15
+_PAIRED = 1 << 8
 _ENTRY, _DRAW, _WORD = 110, 3, 1
 """Nanoseconds, about: an entry of a multinomial, a random row, its look-up and addition for each word."""
 _COMMON, _MIXED = 0, 2
@@ -262,21 +263,31 @@ def _block(plan: _Plan, generator: np.random.Generator, scratch: _Scratch) -> Fl
 
 
 def _rare_sums(plan: _Plan, generator: np.random.Generator, drawn: Ints, scratch: _Scratch) -> Words:
-    """Sums of each word over `drawn` (block,) rare rows of each resample, shape (words, block); drawn piece by piece."""
+    """Sums of each word over `drawn` (block,) rare rows of each resample, shape (words, block)."""
+    if plan.rare > _PAIRED:
+        return _draw(plan.tables, generator, drawn, scratch)
+    # Two rows at a time, from a table of all pairs of rows, and the odd one on its own.
+    pairs = tuple(np.add.outer(table, table).ravel() for table in plan.tables)
+    return _draw(pairs, generator, drawn // 2, scratch) + _draw(plan.tables, generator, drawn % 2, scratch)
+
+
+def _draw(tables: tuple[Words, ...], generator: np.random.Generator, drawn: Ints, scratch: _Scratch) -> Words:
+    """Sums of each table over `drawn` (block,) of its entries for each resample, shape (tables, block); drawn piece by piece."""
     ends = np.cumsum(drawn)
     starts = ends - drawn
-    sums = np.zeros((len(plan.tables), len(drawn)), dtype=np.uint64)
-    dtype = np.uint16 if plan.rare <= 1 << 16 else np.uint32 if plan.rare <= 1 << 32 else np.int64
+    entries = len(tables[0])
+    dtype = np.uint32 if entries <= 1 << 32 else np.uint64
+    sums = np.zeros((len(tables), len(drawn)), dtype=np.uint64)
     for low in range(0, int(ends[-1]), _PIECE):
         high = min(low + _PIECE, int(ends[-1]))
         first, last = np.searchsorted(ends, [low, high - 1], side="right")
         touched = slice(int(first), int(last) + 1)
         cuts = np.maximum(starts[touched] - low, 0)
         index, word = scratch.index[: high - low], scratch.word[: high - low]
-        np.copyto(index, generator.integers(0, plan.rare, size=high - low, dtype=dtype), casting="unsafe")
-        for w, table in enumerate(plan.tables):
+        np.copyto(index, generator.integers(0, entries, size=high - low, dtype=dtype), casting="unsafe")
+        for w, table in enumerate(tables):
             # Every index is in range: the mode only spares NumPy a copy.
             np.take(table, index, out=word, mode="clip")
-            # A resample without a rare row would be given the next one's first.
+            # A resample without a draw would be given the next one's first.
             sums[w, touched] += np.where(drawn[touched] > 0, np.add.reduceat(word, cuts), np.uint64(0))
     return sums
