@@ -13,6 +13,7 @@ from evalnoise.stats.bootstrap import RESAMPLES, joint_task_bootstrap, percentil
 from evalnoise.stats.components import DEPTH, Component, Components, Level, MeanSquares, Totals, components, solved
 from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, alpha_of, joined
 from evalnoise.stats.intervals import FEW_VARIABLE, ONE_TASK
+from evalnoise.stats.limits import none_varied_population
 from evalnoise.stats.nested import Nested
 from evalnoise.stats.variance import Floats
 
@@ -136,6 +137,25 @@ def _divided(top: NDArray[Any], bottom: Any) -> Floats:
     return np.asarray(top / bottom, dtype=np.float64)
 
 
+def none_varied_limit(data: Nested, *, level: float = 0.95, found: Components | None = None) -> dict[Level, Estimate]:
+    """One-sided upper limit of the lowest component of binary scores where nothing below it varied; empty where something did.
+
+    As for w: (1 - a^(1/n))/(4 (1 - 2^(1-R))), at most 1/4, over the n tasks with repeats, one output of each, R the fewest repeats.
+    Covers new tasks; assumes independent repeats, which a cache is not.
+    """
+    estimates = components(data) if found is None else found
+    lowest = next((part for part in reversed(estimates.parts) if DEPTH[part.of] > 0), None)
+    repeated = data.grades > data.outputs if data.n_grades > data.n_outputs else data.outputs > 1
+    if lowest is None or not data.binary or _square(estimates.squares, lowest.of) != 0:
+        return {}
+    repeats = -(-data.grades[repeated] // data.outputs[repeated]) if DEPTH[lowest.of] == 2 else data.outputs[repeated]
+    alpha = alpha_of(level)
+    hi = none_varied_population(int(np.count_nonzero(repeated)), int(repeats.min()), alpha)
+    note = f"one-sided: an upper limit at {level:.4g}; assumes independent repeats, which a cache is not"
+    base = replace(_base(estimates, lowest, Method.NONE_VARIED), n_tasks=int(np.count_nonzero(repeated)))
+    return {lowest.of: base.spanning(0.0, hi, level=level, covers=Covers.POPULATION, note=note)}
+
+
 # --- limits for normal scores ----------------------------------------------------------------------------------------------
 
 
@@ -160,6 +180,10 @@ def mls_intervals(data: Nested, *, level: float = 0.95, found: Components | None
         flat = NO_VARIATION.replace("resample", "task") if lo == hi else ""
         made[of] = base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=joined(flat, ASSUMES_NORMAL))
     return made
+
+
+def _square(squares: MeanSquares, of: Level) -> float | None:
+    return (squares.task, squares.generation, squares.grader)[DEPTH[of]]
 
 
 def _limits(of: Level, squares: MeanSquares, k: int, g: int, alpha: float) -> tuple[float, float]:
