@@ -38,6 +38,8 @@ class Judged:
     """Whether a confidence was stated."""
     reference: Ints
     """What execution said of each candidate: 1 pass, 0 fail."""
+    positions: Ints
+    """Place of each judged task in the benchmark's order, ascending."""
 
 
 _COUNTS = (
@@ -86,4 +88,6 @@ def _judged(key: tuple[str, str], rows: list[tuple[Any, ...]]) -> Judged:
         reference[at[0]] = executed
         if sure is not None:
             confidence[at], stated[at] = sure, True
-    return Judged(*key, verdicts=verdicts, confidence=confidence, stated=stated, reference=reference)
+    return Judged(
+        *key, verdicts=verdicts, confidence=confidence, stated=stated, reference=reference, positions=np.array(list(places))
+    )

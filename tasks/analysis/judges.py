@@ -1,16 +1,21 @@
-"""Rows of `estimates` about judge conditions."""
+"""Rows of `estimates` about judge conditions, and of `contrasts` between two of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from evalnoise.readers.counts import Judged
-from evalnoise.stats import intervals
-from evalnoise.stats.agreement.judge import judge_agreement
-from evalnoise.stats.estimate import Estimate
+from evalnoise.stats.agreement.kappa import TwoGraders
+from evalnoise.stats.agreement.panel import judge_numbers, two_judges
+from evalnoise.stats.contrasts import classify
+from evalnoise.stats.estimate import Estimate, joined
 from schemas.provider import OracleJudge
-from tasks.analysis.rows import Row, estimate_row
+from tasks.analysis.rows import Row, estimate_row, protocol_fields
 from tasks.workshop import Workshop
 
 
@@ -23,31 +28,71 @@ def judge_rows(shop: Workshop, judged: Sequence[Judged]) -> list[Row]:
     ]
 
 
-def _judge_estimates(shop: Workshop, judged: Judged) -> Iterator[tuple[str, Estimate]]:
+def judge_pair_rows(shop: Workshop, judged: Sequence[Judged]) -> list[Row]:
+    """Rows of `contrasts` between the judge conditions of a stack, majority against majority on the same frozen candidates.
+
+    `judges_bias` is a difference, share passed by a less share passed by b. `judges_kappa` and `judges_pabak` are coefficients of
+    the two together, whose finding says whether they agree beyond chance, or on more than half of the candidates.
+    """
+    rows: list[Row] = []
+    for first, second in combinations(judged, 2):
+        if first.stack == second.stack:
+            rows += _pair(shop, first, second)
+    return rows
+
+
+def drawn(shop: Workshop) -> dict[str, Any]:
+    """How the study asks for intervals: seed, resamples and level."""
     analysis = shop.plan.study.analysis
-    level = 1 - analysis.alpha
-    drawn: dict[str, Any] = {"seed": analysis.seed, "resamples": analysis.resamples, "level": level}
-    found = judge_agreement(judged.verdicts, judged.reference, confidence=judged.confidence, stated=judged.stated, **drawn)
-    yield "w", intervals.w_population(found.passes, found.runs, **drawn)
-    yield "w", intervals.w_benchmark(found.passes, found.runs, level=level)
-    yield "disagreement", found.disagreement
-    varied = None if found.variance.undefined else found.variance.variable_tasks
-    numbers: dict[str, tuple[float | None, str]] = {
-        "variable_tasks": (varied, found.variance.undefined),
-        "false_accepts": (found.false_accepts, ""),
-        "false_rejects": (found.false_rejects, ""),
-        "ties": (found.ties, ""),
-        "unparsed_share": (found.unparsed_share, "no verdict was asked for"),
-        "mean_confidence": (found.mean_confidence, "no confidence was stated"),
-    }
-    shape: dict[str, Any] = {"n_tasks": len(judged.verdicts), "n_replicates": judged.verdicts.shape[1]}
-    compared = {"n_tasks": found.compared}
-    for name, (value, missing) in numbers.items():
-        number = None if value is None else float(value)
-        tasks = compared if name in {"false_accepts", "false_rejects"} else {}
-        yield name, Estimate(value=number, undefined=missing if value is None else "", **(shape | tasks))
+    return {"seed": analysis.seed, "resamples": analysis.resamples, "level": 1 - analysis.alpha}
+
+
+def common(first: Judged, second: Judged) -> tuple[Any, Any]:
+    """The verdicts of two judge conditions on the candidates that both have judged, row by row."""
+    _, a, b = np.intersect1d(first.positions, second.positions, assume_unique=True, return_indices=True)
+    return first.verdicts[a], second.verdicts[b]
+
+
+def _judge_estimates(shop: Workshop, judged: Judged) -> Iterator[tuple[str, Estimate]]:
+    yield from judge_numbers(judged.verdicts, judged.reference, confidence=judged.confidence, stated=judged.stated, **drawn(shop))
     judge = shop.plan.study.judge
     specs = {condition.name: condition.provider for condition in judge.conditions} if judge else {}
     spec = specs.get(judged.condition)
     if isinstance(spec, OracleJudge):
+        shape: dict[str, Any] = {"n_tasks": len(judged.verdicts), "n_replicates": judged.verdicts.shape[1]}
         yield "w_true", Estimate(value=spec.flip * (1 - spec.flip), method="oracle", seed=spec.seed, **shape)
+
+
+def _pair(shop: Workshop, first: Judged, second: Judged) -> Iterator[Row]:
+    found: TwoGraders = two_judges(*common(first, second), **drawn(shop))
+    prevalence, bias = found.prevalence.value, found.bias.value
+    beside = "" if prevalence is None or bias is None else f"prevalence index {prevalence:+.3f}, bias index {bias:+.3f}"
+    named = (
+        ("judges_bias", found.bias),
+        ("judges_kappa", replace(found.kappa, note=joined(found.kappa.note, beside))),
+        ("judges_kappa", found.kappa_percentile),
+        ("judges_pabak", found.pabak),
+    )
+    for name, estimate in named:
+        yield {
+            **protocol_fields(shop),
+            "stack": first.stack,
+            "condition_a": first.condition,
+            "condition_b": second.condition,
+            "estimate": name,
+            "finding": classify(estimate).value,
+            "headline": False,
+            "sentence": pair_sentence(name, estimate, first, second),
+            **asdict(estimate),
+        }
+
+
+def pair_sentence(name: str, estimate: Estimate, first: Judged, second: Judged) -> str:
+    """What a row says, for instance ``judges_kappa, a and b: real, +0.8113 [+0.4681, +1.0000], 95 % over new tasks``."""
+    head = f"{name}, {first.condition} {'-' if name == 'judges_bias' else 'and'} {second.condition}: {classify(estimate)}"
+    if estimate.value is None:
+        return f"{head}: {estimate.undefined}"
+    if estimate.lo is None or estimate.hi is None or estimate.level is None:
+        return f"{head}, {estimate.value:+.4f}: {estimate.undefined}"
+    ends = f"[{estimate.lo:+.4f}, {estimate.hi:+.4f}], {estimate.level * 100:.4g} %"
+    return f"{head}, {estimate.value:+.4f} {ends} over new tasks ({estimate.method})"
