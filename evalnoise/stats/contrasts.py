@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from evalnoise.stats.bootstrap import RESAMPLES, joint_task_bootstrap, percentile_interval
 from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, alpha_of
@@ -56,6 +56,10 @@ class Contrast:
     """Tasks measured in the first condition."""
     n_tasks_b: int
     """Tasks measured in the second."""
+    se: float | None = None
+    """Standard error, where the interval is made of one; None also where it is 0 because nothing varied."""
+    p_value: float | None = None
+    """Two-sided p-value of no difference, by the same distribution as the interval; None without `se`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +217,9 @@ def score_contrast_benchmark(
     half = float(-ndtri(alpha_of(level) / 2)) * float(np.sqrt(a + b))
     small = pair.n_replicates < _FEW_RUNS and max(pair.variable) < _FEW_RUNS
     note = NONE_VARIED if a + b == 0 else (SMALL_STUDY if small else "")
-    return _contrast(pair, base.spanning(base.value - half, base.value + half, level=level, covers=Covers.BENCHMARK, note=note))
+    made = _contrast(pair, base.spanning(base.value - half, base.value + half, level=level, covers=Covers.BENCHMARK, note=note))
+    se = float(np.sqrt(a + b))
+    return dataclasses.replace(made, se=se, p_value=float(2 * ndtr(-abs(base.value) / se))) if se else made
 
 
 def w_contrast_benchmark(
@@ -261,7 +267,10 @@ def paired_t(
     spread = 0.0 if constant else float(differences.std(ddof=1)) / float(np.sqrt(pair.n))
     half = float(-stdtrit(pair.n - 1, alpha_of(level) / 2)) * spread
     note = _w_note(pair) if of == "w" else (NO_DIFFERENCE if constant else "")
-    return _contrast(pair, base.spanning(base.value - half, base.value + half, level=level, covers=Covers.POPULATION, note=note))
+    made = _contrast(pair, base.spanning(base.value - half, base.value + half, level=level, covers=Covers.POPULATION, note=note))
+    if not spread:
+        return made
+    return dataclasses.replace(made, se=spread, p_value=float(2 * stdtr(pair.n - 1, -abs(base.value) / spread)))
 
 
 def _task_differences(pair: _Pair, column: Callable[[Ints, Ints], tuple[Floats, float]]) -> Floats:

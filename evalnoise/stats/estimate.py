@@ -40,6 +40,9 @@ class Method(StrEnum):
     PERMUTATION = "within-task permutation"
     ROBBINS = "robbins beta-binomial, valid at every look"
     BETTING = "hedged betting, valid at every look"
+    PAIRED_NOISE = "paired noise components"
+    SIGN_TEST = "exact sign test"
+    CMH = "exact CMH test, mid-p"
 
 
 PROVES_NOTHING = "proves nothing: "

@@ -19,6 +19,8 @@ from schemas.records import Outcome
 from tasks.analysis.rows import Row, estimate_row, protocol_fields
 from tasks.workshop import Workshop
 
+NO_NEW_RUNS = "replicates that repeat one recorded run say nothing about new runs"
+
 
 def ladder_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts]) -> tuple[list[Row], list[Row]]:
     """Rows of `estimates` and of `contrasts`: for each stack all conditions and all their pairs from one joint bootstrap."""
@@ -74,7 +76,7 @@ def _contrast_row(shop: Workshop, stack: str, named: NamedContrast, rungs: Seque
     first, second = rungs[named.a].condition, rungs[named.b].condition
     drawn_once = [study.repeats_one_draw(shop.stack(stack), study.condition(name)) for name in (first, second)]
     unfounded = named.estimate == "score" and named.contrast.result.covers == Covers.BENCHMARK and any(drawn_once)
-    contrast = _without_new_runs(named.contrast) if unfounded else named.contrast
+    contrast = without_new_runs(named.contrast) if unfounded else named.contrast
     said = between.sentence(contrast, of=named.estimate, a=first, b=second)
     return {
         **protocol_fields(shop),
@@ -82,6 +84,8 @@ def _contrast_row(shop: Workshop, stack: str, named: NamedContrast, rungs: Seque
         "condition_a": first,
         "condition_b": second,
         "estimate": named.estimate,
+        "se": contrast.se,
+        "p_value": contrast.p_value,
         "finding": contrast.finding.value,
         "sentence": said if len(study.stacks) == 1 else f"{stack}: {said}",
         **asdict(contrast.result),
@@ -110,11 +114,10 @@ def _headline(rows: list[Row]) -> Row:
     return max(wide, key=lambda row: float(row["hi"] - row["lo"])) if wide and paper["note"] else paper
 
 
-def _without_new_runs(contrast: between.Contrast) -> between.Contrast:
+def without_new_runs(contrast: between.Contrast) -> between.Contrast:
     """A difference of scores over new runs, without its interval, because one of the conditions has no new runs.
 
     Its replicates repeat one recorded run, so they vary by the verifier alone, however much a fresh run would differ.
     """
-    bare = replace(contrast.result, lo=None, hi=None, level=None, covers=Covers.NOTHING)
-    reason = "replicates that repeat one recorded run say nothing about new runs"
-    return replace(contrast, result=replace(bare, undefined=reason, note=""), finding=between.Finding.PROVES_NOTHING)
+    bare = replace(contrast.result, lo=None, hi=None, level=None, covers=Covers.NOTHING, undefined=NO_NEW_RUNS, note="")
+    return replace(contrast, result=bare, finding=between.Finding.PROVES_NOTHING, se=None, p_value=None)

@@ -19,3 +19,8 @@ def protocol_fields(shop: Workshop) -> Row:
 def estimate_row(shop: Workshop, stack: str, condition: str, name: str, estimate: Estimate) -> Row:
     """A row of `estimates`."""
     return {**protocol_fields(shop), "stack": stack, "condition": condition, "estimate": name, **asdict(estimate)}
+
+
+def contrast_row(row: Row) -> Row:
+    """A row of `contrasts` with what it leaves out: both sides of one stack, no standard error, no p-value."""
+    return {"stack_b": row["stack"], "se": None, "p_value": None, "p_adjusted": None, **row}

@@ -97,9 +97,10 @@ def test_two_stacks_other_levels_and_a_task_left_out(tmp_path) -> None:
             store, f"select value, n_tasks from estimates where estimate = 'w_true' and (stack, condition) = ('{name}', 'live')"
         )
         assert told == [(pytest.approx(float(np.mean(p * (1 - p))), abs=1e-15), 6)]
-    sentences = [row[0] for row in stages.rows(store, "select sentence from contrasts")]
+    sentences = [row[0] for row in stages.rows(store, "select sentence from contrasts where stack = stack_b")]
     assert all(text.startswith(("a: ", "b: ")) for text in sentences)
-    per_contrast = "select count(*) from contrasts where headline group by stack, condition_a, condition_b, estimate"
+    within = "from contrasts where headline and stack = stack_b"
+    per_contrast = f"select count(*) {within} group by stack, condition_a, condition_b, estimate"
     assert stages.rows(store, per_contrast) == [(1,)] * 12
 
 
