@@ -23,8 +23,8 @@ INTEGER_KEYS: Final = frozenset({"replicate", "repeat"})
 """Partition keys that are integers; the others are text."""
 
 _ORDER: Final = (
-    "protocols", "partitions", "progress", "task_counts", "answer_counts", "costs", "near_limit_tasks", "verifier_noise",
-    "verifier_noise_summary", "noise_floor_all", "noise_floor",
+    "protocols", "partitions", "progress", "task_counts", "task_noise", "answer_counts", "costs", "near_limit_tasks",
+    "verifier_noise", "verifier_noise_summary", "noise_floor_all", "noise_floor",
 )  # fmt: skip
 """Each may use the ones before it and every view over a table of `schemas.tables`."""
 
