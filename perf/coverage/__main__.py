@@ -16,7 +16,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import product
 
-from perf.coverage import intervals, ladder
+from perf.coverage import anytime, components, intervals, ladder, paired
+from perf.coverage.gates import measure_gates, print_gates, print_nights
 from perf.coverage.rates import FAMILIES
 from perf.coverage.tally import Found, Place, Tally, merge
 
@@ -35,7 +36,14 @@ class Part:
     resamples: int
 
 
-PARTS = {"w": Part(intervals.simulate, 1.0, 1000), "ladder": Part(ladder.simulate, 0.25, 1000)}
+PARTS = {
+    "w": Part(intervals.simulate, 1.0, 1000),
+    "ladder": Part(ladder.simulate, 0.25, 1000),
+    "components": Part(components.simulate, 0.25, 1000),
+    "paired": Part(paired.simulate, 0.5, 0),
+    "anytime": Part(anytime.simulate, 0.5, 0),
+}
+OTHERS = ("gates", "nights")
 
 
 def _job(part: str, family: int, tasks: int, replicates: int, *, sims: int, seed: int) -> Found:
@@ -96,14 +104,20 @@ def too_many(found: Found) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--parts", default=",".join((*PARTS, *OTHERS)))
     parser.add_argument("--sims", type=int, default=2000)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     sims = min(options.sims, 100) if options.small else options.sims
-    found = measure(options.parts.split(","), sims=sims, small=options.small)
+    chosen = options.parts.split(",")
+    found = measure([part for part in chosen if part in PARTS], sims=sims, small=options.small)
     report(found, markdown=options.markdown)
+    if "gates" in chosen:
+        with ProcessPoolExecutor(2) as pool:
+            print_gates(measure_gates(pool, sims=max(1, sims // 4), small=options.small))
+    if "nights" in chosen:
+        print_nights(months=10 * sims)
     bad = too_many(found)
     worst = max((max(t.share(t.below), t.share(t.above)) for p, t in found.items() if p.method == "gaffke"), default=0.0)
     print(f"\nGaffke's interval misses a side in at most {worst:.3f} of a cell's studies (bar {MOST})")
