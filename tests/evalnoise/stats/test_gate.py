@@ -1,0 +1,357 @@
+"""The gate: what it blocks, what it lets pass, and what it refuses to decide; A/A, and the published rule."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from evalnoise.stats.aa import NO_SPLIT, aa_mde, article_rule, bootstrap_delta, halves
+from evalnoise.stats.budget import rerun_budget
+from evalnoise.stats.claims import HowTested
+from evalnoise.stats.drift import drift, run_sums
+from evalnoise.stats.estimate import Covers
+from evalnoise.stats.gate import Decision, GateRule, gate, settle
+from evalnoise.stats.gate_power import simulate, simulate_article_power, simulate_gate_power
+from evalnoise.stats.power import Effect, lowered
+from evalnoise.stats.side import Side, counted_side, side_of
+
+RULE = GateRule()
+N = 164
+
+
+def rates(seed=0, n=N):
+    """About as the published live condition: mostly always or never, the rest from a Beta distribution; w about 0.03."""
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(n) < 0.3, rng.beta(0.5, 0.3, n), (rng.random(n) < 0.8).astype(float))
+
+
+def arm(rng, p, runs):
+    return counted_side(rng.binomial(runs, p), np.full(len(p), runs))
+
+
+@pytest.fixture
+def base():
+    return arm(np.random.default_rng(1), rates(), 10)
+
+
+# --- decisions -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_large_loss_is_blocked(base):
+    broken = np.where(np.arange(N) < 12, 0.0, rates())
+    found = gate(arm(np.random.default_rng(2), broken, 10), base, RULE)
+    assert found.decision is Decision.BLOCK
+    assert found.reasons == ("significant and worse",)
+    assert found.tested.test == HowTested.CMH
+    assert found.tested.covers == "benchmark"
+    assert found.p < 0.05
+    assert (found.runs_to_settle, found.settling) == (None, "")
+    # The other way round it is better, and passes.
+    assert gate(base, arm(np.random.default_rng(2), broken, 10), RULE).decision is Decision.PASS
+
+
+def test_what_has_not_changed_passes_with_enough_runs_and_is_open_with_few():
+    p = rates()
+    rng = np.random.default_rng(3)
+    many = gate(arm(rng, p, 40), arm(rng, p, 40), RULE)
+    assert many.decision is Decision.PASS
+    assert many.tested.loss_limit < 0.02
+    few = gate(arm(rng, p, 3), arm(rng, p, 3), RULE)
+    assert few.decision is Decision.INCONCLUSIVE
+    assert few.runs_to_settle == rerun_budget(few.tested.w_new, few.tested.w_base, N, 0.02)
+    assert f"about {few.runs_to_settle} runs per arm" in few.settling
+
+
+def test_arms_may_have_different_numbers_of_runs(base):
+    found = gate(arm(np.random.default_rng(4), rates(), 3), base, RULE)
+    assert (found.tested.runs_new, found.tested.runs_base) == (3, 10)
+    assert found.p is not None
+
+
+def test_a_significant_loss_inside_the_margin():
+    runs = 400
+    p = np.full(60, 0.5)
+    new, base = arm(np.random.default_rng(5), p - 0.02, runs), arm(np.random.default_rng(6), p, runs)
+    strict = gate(new, base, GateRule(margin=0.1))
+    assert strict.decision is Decision.BLOCK
+    assert "inside the margin" in strict.reasons[0]
+    lenient = gate(new, base, GateRule(margin=0.1, tolerate_within_margin=True))
+    assert lenient.decision is Decision.PASS
+    assert "tolerated" in lenient.reasons[0]
+    # Tolerance is for losses inside the margin alone.
+    assert gate(new, base, GateRule(margin=0.01, tolerate_within_margin=True)).decision is Decision.BLOCK
+
+
+def test_one_sided_asks_half_as_much():
+    rng = np.random.default_rng(11)
+    new, base = arm(rng, rates() * 0.975, 8), arm(rng, rates(), 8)
+    two, one = gate(new, base, RULE), gate(new, base, GateRule(one_sided=True))
+    assert one.p == two.tested.p_worse
+    assert two.p == two.tested.p == pytest.approx(2 * one.p)
+    assert one.power_at_margin > two.power_at_margin
+
+
+def test_runs_that_are_there_already_are_not_asked_for_again():
+    p = np.full(40, 0.5)
+    new, base = arm(np.random.default_rng(0), p - 0.035, 40), arm(np.random.default_rng(1), p, 40)
+    found = gate(new, base, GateRule(margin=0.06, alpha=0.05))
+    if found.decision is Decision.INCONCLUSIVE:
+        assert found.runs_to_settle > 40
+    always = gate(
+        counted_side(np.full(40, 90), np.full(40, 200)), counted_side(np.full(40, 91), np.full(40, 200)), GateRule(margin=0.012)
+    )
+    assert always.decision is Decision.INCONCLUSIVE
+    assert always.runs_to_settle > 200
+
+
+@pytest.mark.parametrize("claim", [Covers.BENCHMARK, Covers.POPULATION])
+def test_both_claims_decide(claim):
+    rng = np.random.default_rng(7)
+    p = np.full(200, 0.5)
+    rule = GateRule(claim=claim)
+    assert gate(arm(rng, p - 0.1, 20), arm(rng, p, 20), rule).decision is Decision.BLOCK
+    assert gate(arm(rng, p + 0.05, 20), arm(rng, p, 20), rule).decision is Decision.PASS
+    found = gate(arm(rng, p, 2), arm(rng, p, 2), rule)
+    assert found.decision is Decision.INCONCLUSIVE
+    assert found.tested.covers == claim
+    assert (found.tasks_to_settle is None) == (claim is Covers.BENCHMARK)
+    assert found.settling
+
+
+# --- records that cannot bear a decision ------------------------------------------------------------------------------------
+
+
+def test_under_twenty_tasks_nothing_is_decided():
+    new, base = counted_side([0] * 19, [9] * 19), counted_side([9] * 18 + [8], [9] * 19)
+    found = gate(new, base, RULE)
+    assert found.decision is Decision.INCONCLUSIVE
+    assert found.reasons[0].startswith("19 tasks")
+    assert found.reasons[-1] == "without that it would be block"
+    assert found.settling == ""
+    assert gate(counted_side([0] * 20, [9] * 20), counted_side([9] * 19 + [8], [9] * 20), RULE).decision is Decision.BLOCK
+
+
+def test_records_without_variation_are_degenerate():
+    found = gate(counted_side([0] * 10 + [5] * 30, [5] * 40), counted_side([5] * 40, [5] * 40), RULE)
+    assert found.decision is Decision.INCONCLUSIVE
+    assert found.reasons[0].startswith("degenerate records")
+
+
+def test_an_arm_against_itself_never_passes(base):
+    found = gate(base, base, RULE)
+    assert found.decision is Decision.INCONCLUSIVE
+    assert "as copies do" in found.reasons[0]
+    once = counted_side([1] * 20 + [0] * 20, [1] * 40)
+    assert gate(once, once, GateRule(margin=0.5)).decision is Decision.INCONCLUSIVE
+
+
+def test_too_many_unmeasured_cells_or_tasks(base):
+    measured = base.measured.copy()
+    measured[:20] = False
+    holed = Side(scores=np.where(measured, base.scores, 0.0), measured=measured)
+    found = gate(holed, arm(np.random.default_rng(8), rates(), 10), RULE)
+    assert found.decision is Decision.INCONCLUSIVE
+    assert any("12.2% of the cells of NEW" in reason for reason in found.reasons)
+    assert any("20 tasks are only in one arm" in reason for reason in found.reasons)
+    assert (found.only_new, found.only_base) == (0, 20)
+    assert found.unmeasured_new == pytest.approx(20 / N)
+    assert found.tested.n_tasks == N - 20
+    lenient = dataclasses.replace(RULE, most_unmeasured=0.5)
+    assert not gate(holed, arm(np.random.default_rng(8), rates(), 10), lenient).unfit
+    # Unmeasured cells are no failures: a few of them leave the difference where it is.
+    one = measured | True
+    one[:, 0] = False
+    some = gate(Side(scores=np.where(one, base.scores, 0.0), measured=one), base, RULE)
+    assert abs(some.tested.difference) < 0.02
+
+
+def test_other_reasons_and_tasks_without_a_row():
+    rng = np.random.default_rng(9)
+    found = gate(arm(rng, rates(), 40), arm(rng, rates(), 40), RULE, unfit=["the judge differs"], only_new=4, only_base=1)
+    assert found.decision is Decision.INCONCLUSIVE
+    assert found.reasons == ("the judge differs", "without that it would be pass")
+    assert (found.only_new, found.only_base) == (4, 1)
+
+
+def test_one_cluster_is_no_claim_about_clusters():
+    rng = np.random.default_rng(10)
+    rule = GateRule(claim=Covers.POPULATION)
+    found = gate(arm(rng, rates(), 9), arm(rng, rates(), 9), rule, clusters=["same"] * N)
+    assert found.decision is Decision.INCONCLUSIVE
+    assert "at least 2 clusters" in found.reasons[0]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"margin": 0.0}, {"margin": 2}, {"margin": math.nan}, {"alpha": 0.7}, {"claim": ""}, {"most_unmeasured": 2}]
+)
+def test_what_is_no_rule_is_refused(wrong):
+    with pytest.raises(ValueError, match="not "):
+        GateRule(**wrong)
+
+
+# --- several benchmarks -----------------------------------------------------------------------------------------------------
+
+
+def test_the_primary_has_its_alpha_and_the_others_share_theirs(base):
+    rng = np.random.default_rng(12)
+    same = gate(arm(rng, rates(), 40), arm(rng, rates(), 40), RULE)
+    slight = dataclasses.replace(
+        same, tested=dataclasses.replace(same.tested, p=0.03, p_worse=0.015, difference=-0.01, loss_limit=0.03)
+    )
+    assert settle([same]).decision is Decision.PASS
+    # Alone 0.03 would block; among three by Holm it does not.
+    family = settle([same, slight, same, same])
+    assert family.members[1].p == pytest.approx(0.09)
+    assert family.decision is Decision.PASS
+    assert settle([same, slight]).decision is Decision.BLOCK
+    assert settle([same, slight], primary=1).members[1].p == slight.p
+    assert "Holm" in family.note
+    with pytest.raises(ValueError, match="primary"):
+        settle([same], primary=1)
+
+
+# --- type I error and power ----------------------------------------------------------------------------------------------------
+
+
+def test_the_gate_seldom_blocks_what_has_not_changed():
+    found = simulate_gate_power(rates(), rates(), runs_base=5, runs_new=5, rule=RULE, trials=200)
+    assert found.block <= 0.06
+    assert found.loss == 0
+    assert found.block + found.passed + found.inconclusive == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("effect", "least", "bootstrap"), [(Effect.CONCENTRATED, 0.6, 0.6), (Effect.MIXED, 0.5, 0.15)])
+def test_its_power_does_not_hang_on_how_the_loss_is_spread(effect, least, bootstrap):
+    """Two points at the published size, 8 runs: about 0.79 and 0.71, where a bootstrap over tasks has 0.37 and 0.02."""
+    p = rates(2)
+    q = lowered(p, 0.02, effect)
+    found = simulate_gate_power(p, q, runs_base=8, runs_new=8, rule=RULE, trials=120)
+    assert found.block >= least
+
+    def resampling(new, base):
+        _, _, hi = bootstrap_delta(new, base, resamples=500)
+        return Decision.BLOCK if hi < 0 else Decision.PASS
+
+    assert simulate(p, q, resampling, runs_base=8, runs_new=8, trials=120, seed=0).block <= bootstrap
+
+
+def test_a_lost_margin_seldom_passes():
+    p = rates(3)
+    for effect in Effect:
+        q = lowered(p, 0.02, effect)
+        found = simulate_gate_power(p, q, runs_base=8, runs_new=8, rule=GateRule(margin=0.02), trials=120)
+        assert found.passed <= 0.11
+
+
+# --- A/A ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_analytic_effect_is_the_formulas():
+    rng = np.random.default_rng(13)
+    side = arm(rng, rates(), 10)
+    found = aa_mde(side)
+    w = float(side.variances.mean())
+    assert found.w == pytest.approx(w)
+    assert found.split_variance == pytest.approx(4 * w / (N * 10))
+    assert found.detectable == pytest.approx(2.8015852181 * math.sqrt(2 * w / (N * 10)))
+    assert found.significant == pytest.approx(1.959963985 * math.sqrt(2 * w / (N * 10)))
+
+
+@pytest.mark.parametrize("runs", [4, 5])
+def test_splits_within_tasks_and_by_whole_runs_are_what_drawing_them_gives(runs):
+    rng = np.random.default_rng(14)
+    scores = (rng.random((30, runs)) < rng.random((30, 1))).astype(float)
+    found = aa_mde(side_of(scores))
+    h = runs // 2
+    keys = rng.random((40_000, 30, runs)).argsort(axis=2)
+    first = np.take_along_axis(np.broadcast_to(scores, keys.shape), keys[:, :, :h], axis=2).mean(axis=(1, 2))
+    rest = np.take_along_axis(np.broadcast_to(scores, keys.shape), keys[:, :, h:], axis=2).mean(axis=(1, 2))
+    assert found.split_variance == pytest.approx(np.mean((first - rest) ** 2), rel=0.03)
+    whole = rng.random((20_000, runs)).argsort(axis=1)
+    score = scores.mean(axis=0)
+    difference = score[whole[:, :h]].mean(axis=1) - score[whole[:, h:]].mean(axis=1)
+    assert found.whole_run_variance == pytest.approx(np.mean(difference**2), rel=0.04)
+
+
+def test_the_drift_ratio_is_cochrans():
+    rng = np.random.default_rng(15)
+    outcomes = (rng.random((40, 6)) < rng.random((40, 1))).astype(np.int8)
+    theirs = drift(run_sums(outcomes), seed=0, resamples=99, order_known=True)
+    assert aa_mde(side_of(outcomes)).drift_ratio == pytest.approx(theirs.split_ratio)
+
+
+def test_what_has_no_effect_says_why():
+    assert aa_mde(counted_side([1, 0], [1, 1])).undefined
+    same = aa_mde(counted_side([3, 0], [3, 3]))
+    assert (same.drift_ratio, same.detectable) == (None, 0.0)
+    assert "proves nothing" in same.drift_undefined
+    assert "differ in their number" in aa_mde(counted_side([1, 2], [2, 4])).drift_undefined
+
+
+# --- the published rule -----------------------------------------------------------------------------------------------------------
+
+
+def published(a, b, iters, rng):
+    """The published resampling, done plainly."""
+    deltas = []
+    for _ in range(iters):
+        pick = rng.integers(0, len(a), len(a))
+        deltas.append(a[pick].mean() - b[pick].mean())
+    deltas.sort()
+    return np.mean(deltas), deltas[int(0.025 * iters)], deltas[int(0.975 * iters) - 1]
+
+
+def test_the_published_bootstrap():
+    rng = np.random.default_rng(16)
+    a, b = (rng.random((40, 5)) < 0.7).astype(float), (rng.random((40, 5)) < 0.6).astype(float)
+    ours = bootstrap_delta(side_of(a), side_of(b), resamples=8_000)
+    assert ours == pytest.approx(published(a, b, 4_000, rng), abs=0.006)
+
+
+def test_the_published_effect_is_a_matter_of_luck():
+    """40 cases, 5 samples, w = 0.12: an interval 13.6 points wide, and effects from 5 to 16.5 points around 9.6."""
+    rng = np.random.default_rng(17)
+    p = np.full(40, 0.5 + math.sqrt(0.25 - 0.12))
+    found = [bootstrap_delta(arm(rng, p, 5), arm(rng, p, 5), resamples=1_000, seed=i) for i in range(250)]
+    effects = [max(abs(lo), abs(hi)) for _, lo, hi in found]
+    assert np.mean([hi - lo for _, lo, hi in found]) == pytest.approx(2 * 1.96 * math.sqrt(2 * 0.12 / 200), abs=0.006)
+    assert np.mean(effects) == pytest.approx(0.096, abs=0.006)
+    assert 0.04 < min(effects) < 0.065
+    assert 0.14 < max(effects) < 0.19
+
+
+def test_the_published_rule_has_no_type_i_error_and_half_power_at_its_own_effect():
+    p = np.full(40, 0.5 + math.sqrt(0.25 - 0.12))
+    assert simulate_article_power(p, p, runs=5, trials=150, resamples=500).block <= 0.03
+    found = simulate_article_power(p, p - 0.096, runs=5, trials=150, resamples=500)
+    assert 0.3 < found.block < 0.7
+
+
+def test_the_published_rules_table():
+    rng = np.random.default_rng(18)
+    p = np.full(60, 0.8)
+    same, again = arm(rng, p, 6), arm(rng, p, 6)
+    worse = article_rule(arm(rng, p - 0.3, 6), same, again)
+    assert worse.decision is Decision.BLOCK
+    assert worse.mde == max(abs(worse.aa_lo), abs(worse.aa_hi))
+    assert worse.hi < 0
+    assert worse.power_at_mde == pytest.approx(0.5, abs=0.1)
+    assert "every other time" in worse.note
+    assert article_rule(arm(rng, p + 0.19, 6), same, again).decision is Decision.PASS
+    assert article_rule(arm(rng, p, 6), same, again).decision is Decision.PASS
+    # Above the effect, but not different from 0 over tasks: run it again.
+    wild = side_of(np.where(np.arange(60)[:, None] < 34, 0.0, 1.0) * np.ones((60, 6)))
+    steady = side_of(np.where(np.arange(60)[:, None] >= 30, 0.0, 1.0) * np.ones((60, 6)))
+    assert article_rule(wild, steady).decision is Decision.INCONCLUSIVE
+
+
+def test_without_a_second_arm_base_is_split():
+    rng = np.random.default_rng(19)
+    base = arm(rng, rates(), 8)
+    even, odd = halves(base)
+    assert (even.scores.shape, odd.scores.shape) == ((N, 4), (N, 4))
+    found = article_rule(arm(rng, rates(), 8), base)
+    assert found.mde > article_rule(base, base, arm(rng, rates(), 8)).mde * 0.9
+    single = article_rule(base, counted_side([1] * N, [1] * N))
+    assert (single.decision, single.mde, single.undefined) == (Decision.INCONCLUSIVE, None, NO_SPLIT)
