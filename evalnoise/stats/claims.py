@@ -13,6 +13,7 @@ from scipy.special import stdtr, stdtrit
 
 from evalnoise.stats.budget import rerun_budget, smallest, z_sum
 from evalnoise.stats.cmh import cmh_test
+from evalnoise.stats.clusters import clustered_mean
 from evalnoise.stats.estimate import Covers, alpha_of
 from evalnoise.stats.loss import loss_limit
 from evalnoise.stats.permutation import RESAMPLES, permutation_test
@@ -24,8 +25,6 @@ NO_COMMON_TASK = "no task was measured in both arms"
 ONE_TASK = "one task says nothing about other tasks"
 NO_VARIATION = "every task differs by the same amount: there is no variation to compare the difference with"
 _LARGEST_W = 0.5
-_FEWEST_CLUSTERS = 2
-_FEW_CLUSTERS = 10
 
 
 class HowTested(StrEnum):
@@ -154,9 +153,8 @@ def benchmark_test(new: Side, base: Side, *, level: float = 0.95, seed: int = 0,
 def population_test(new: Side, base: Side, *, level: float = 0.95, clusters: Sequence[str] | None = None) -> Tested:
     """New tasks too: t over the tasks' differences of mean scores, or over clusters of tasks where there are any.
 
-    Without clusters t = d / (sd / sqrt N) with N - 1 degrees of freedom. With G clusters SE^2 = G/(G-1) sum_g (sum_i in g
-    (d_i - d))^2 / N^2 and G - 1 degrees of freedom (Liang and Zeger 1986, with the usual correction). A task without a cluster
-    is one of its own.
+    Without clusters t = d / (sd / sqrt N) with N - 1 degrees of freedom; with G clusters the error is `clustered_mean`'s, with
+    G - 1. A task without a cluster is one of its own.
 
     Raises:
         ValueError: There are clusters, but fewer than 2.
@@ -219,15 +217,9 @@ def _spread(differences: Floats, clusters: Sequence[str] | None) -> _Spread:
     away = differences - math.fsum(differences) / n
     if clusters is None:
         return _Spread(math.sqrt(math.fsum(away * away) / (n - 1) / n), n - 1, None, "")
-    sums: dict[object, float] = {}
-    for place, (name, value) in enumerate(zip(clusters, away.tolist(), strict=True)):
-        sums[name or place] = sums.get(name or place, 0.0) + value
-    groups = len(sums)
-    if groups < _FEWEST_CLUSTERS:
-        raise ValueError("a claim about new clusters of tasks needs at least 2 clusters, not 1")
-    se = math.sqrt(groups / (groups - 1) * math.fsum(value * value for value in sums.values())) / n
-    few = f"only {groups} clusters: under {_FEW_CLUSTERS} such a test finds differences too often"
-    return _Spread(se, groups - 1, groups, few if groups < _FEW_CLUSTERS else "")
+    labels = [f"named {name}" if name else f"alone {place}" for place, name in enumerate(clusters)]
+    found = clustered_mean(differences, labels)
+    return _Spread(found.se or 0.0, found.n_clusters - 1, found.n_clusters, found.result.note)
 
 
 def _runs(a: Side, b: Side) -> dict[str, int]:

@@ -93,16 +93,11 @@ def test_one_sided_asks_half_as_much():
 
 
 def test_runs_that_are_there_already_are_not_asked_for_again():
-    p = np.full(40, 0.5)
-    new, base = arm(np.random.default_rng(0), p - 0.035, 40), arm(np.random.default_rng(1), p, 40)
-    found = gate(new, base, GateRule(margin=0.06, alpha=0.05))
-    if found.decision is Decision.INCONCLUSIVE:
-        assert found.runs_to_settle > 40
-    always = gate(
-        counted_side(np.full(40, 90), np.full(40, 200)), counted_side(np.full(40, 91), np.full(40, 200)), GateRule(margin=0.012)
-    )
-    assert always.decision is Decision.INCONCLUSIVE
-    assert always.runs_to_settle > 200
+    many = np.full(40, 200)
+    found = gate(counted_side(many - 110, many), counted_side(many - 109, many), GateRule(margin=0.012))
+    assert found.decision is Decision.INCONCLUSIVE
+    assert found.runs_to_settle > 200
+    assert "if the difference stays" in found.settling
 
 
 @pytest.mark.parametrize("claim", [Covers.BENCHMARK, Covers.POPULATION])
@@ -179,7 +174,7 @@ def test_one_cluster_is_no_claim_about_clusters():
     rule = GateRule(claim=Covers.POPULATION)
     found = gate(arm(rng, rates(), 9), arm(rng, rates(), 9), rule, clusters=["same"] * N)
     assert found.decision is Decision.INCONCLUSIVE
-    assert "at least 2 clusters" in found.reasons[0]
+    assert "needs 2 of them" in found.reasons[0]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +210,7 @@ def test_the_primary_has_its_alpha_and_the_others_share_theirs(base):
 
 
 def test_the_gate_seldom_blocks_what_has_not_changed():
-    found = simulate_gate_power(rates(), rates(), runs_base=5, runs_new=5, rule=RULE, trials=200)
+    found = simulate_gate_power(rates(), rates(), runs_base=5, runs_new=5, rule=RULE, trials=120)
     assert found.block <= 0.06
     assert found.loss == 0
     assert found.block + found.passed + found.inconclusive == pytest.approx(1)
@@ -240,8 +235,8 @@ def test_a_lost_margin_seldom_passes():
     p = rates(3)
     for effect in Effect:
         q = lowered(p, 0.02, effect)
-        found = simulate_gate_power(p, q, runs_base=8, runs_new=8, rule=GateRule(margin=0.02), trials=120)
-        assert found.passed <= 0.11
+        found = simulate_gate_power(p, q, runs_base=8, runs_new=8, rule=GateRule(margin=0.02), trials=60)
+        assert found.passed <= 0.13
 
 
 # --- A/A ------------------------------------------------------------------------------------------------------------------------
