@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from evalnoise.stats.budget import rerun_budget, smallest, z_sum
-from evalnoise.stats.cmh import cmh_test
 from evalnoise.stats.clusters import clustered_mean
+from evalnoise.stats.cmh import cmh_test
 from evalnoise.stats.estimate import Covers, alpha_of
 from evalnoise.stats.loss import loss_limit
 from evalnoise.stats.permutation import RESAMPLES, permutation_test
