@@ -55,7 +55,7 @@ def find_arm(connection: Any, store: str | Path, text: str) -> Arm:
     parts = text.split("/")
     if not 1 <= len(parts) <= 3 or not all(parts):
         raise _no(store, text, ARM, "something else")
-    study, digest, status = _protocol(connection, store, text, parts[0])
+    study, digest, status = find_protocol(connection, store, text, parts[0])
     frozen = Store.open(store, create=False).protocol(digest)
     stacks = [stack["name"] for stack in frozen.study["stacks"]]
     conditions = {condition["name"]: condition["kind"] for condition in frozen.study["conditions"]}
@@ -70,7 +70,8 @@ def find_arm(connection: Any, store: str | Path, text: str) -> Arm:
     return Arm(f"{study} ({digest[:SHORT]}), {stack}, {condition}", cells, frozen, status == "complete")
 
 
-def _protocol(connection: Any, store: str | Path, text: str, name: str) -> tuple[str, str, str]:
+def find_protocol(connection: Any, store: str | Path, text: str, name: str) -> tuple[str, str, str]:
+    """Study, digest and status of the protocol that a name, in the text that a user wrote, means. Raises StoreError."""
     found = connection.execute(_PROTOCOLS, {"text": name, "least": _LEAST_DIGITS}).fetchall()
     by_name = [row for row in found if row[0] == name]
     chosen = by_name[:1] or ([found[0]] if len(found) == 1 else [])
