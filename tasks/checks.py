@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -11,21 +11,21 @@ from schemas.checks import check_queries
 from schemas.provider import RecordingProvider
 from schemas.responses import MaxShare
 from schemas.study import Condition, Stack, Study
+from tasks.analysis.components import Graded, component_findings
 from tasks.recorded import recorded_findings
 from tasks.retry import rerun_findings
 from tasks.workshop import Workshop
 
 Row = dict[str, Any]
 _COLUMNS = ("stack", "condition", "severity", "blocks", "sentence", "value")
+_COUNT_ONCE = "CREATE TEMP TABLE task_counts AS SELECT * FROM task_counts WHERE study = $study AND protocol = $protocol"
 
 
-def check_rows(shop: Workshop, connection: Any) -> Iterator[Row]:
-    """Every finding of every check. A query that finds nothing gives no row."""
+def check_rows(shop: Workshop, connection: Any, grades: Sequence[Graded] = ()) -> Iterator[Row]:
+    """Every finding of every check. A query that finds nothing gives no row; `grades` are for the findings about components."""
     protocol = {"study": shop.plan.study.study, "protocol": shop.plan.digest, "benchmark": shop.plan.benchmark.name}
-    for name, query in check_queries().items():
-        found = connection.execute(query, {"study": protocol["study"], "protocol": protocol["protocol"]}).fetchall()
-        for row in found:
-            yield {**protocol, "check": name, **_allowed(shop, name, dict(zip(_COLUMNS, row, strict=True)))}
+    for name, row in sql_findings(connection, protocol["study"], protocol["protocol"]):
+        yield {**protocol, "check": name, **_allowed(shop, name, row)}
     for check, stack, condition, sentence, number in recorded_findings(shop, connection):
         yield {
             **protocol, "check": check, "stack": stack, "condition": condition, "severity": "error", "blocks": True,
@@ -36,11 +36,29 @@ def check_rows(shop: Workshop, connection: Any) -> Iterator[Row]:
             **protocol, "check": "order_unknown", "stack": stack, "condition": condition, "severity": "info", "blocks": False,
             "sentence": sentence, "value": None,
         }  # fmt: skip
+    for check, stack, condition, severity, sentence, value in component_findings(grades):
+        yield {
+            **protocol, "check": check, "stack": stack, "condition": condition, "severity": severity, "blocks": False,
+            "sentence": sentence, "value": value,
+        }  # fmt: skip
     for check, sentence, severity, value in (*_plan_findings(shop), *rerun_findings(shop)):
         yield {
             **protocol, "check": check, "stack": "", "condition": "", "severity": severity, "blocks": False, "sentence": sentence,
             "value": value,
         }  # fmt: skip
+
+
+def sql_findings(connection: Any, study: str, protocol: str) -> Iterator[tuple[str, Row]]:
+    """Name and finding of each check in SQL."""
+    names = {"study": study, "protocol": protocol}
+    # Many checks ask for counts by task: they are made from the outcomes once. A temporary table goes before a view of its name.
+    connection.execute(_COUNT_ONCE, names)
+    try:
+        for name, query in check_queries().items():
+            for row in connection.execute(query, names).fetchall():
+                yield name, dict(zip(_COLUMNS, row, strict=True))
+    finally:
+        connection.execute("DROP TABLE temp.task_counts")
 
 
 def _allowed(shop: Workshop, check: str, row: Row) -> Row:

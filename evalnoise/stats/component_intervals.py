@@ -77,10 +77,11 @@ def _percentile(base: Estimate, draws: Floats, varying: int, seed: int, level: f
     lo, hi = percentile_interval(kept, level=level)
     few = ""
     if varying < FEW_VARIABLE:
-        few = f"it varies in {varying} tasks only: under {FEW_VARIABLE} the interval covers less often than it says"
+        tasks = "1 task" if varying == 1 else f"{varying} tasks"
+        few = f"it varies in {tasks} only: under {FEW_VARIABLE} the interval covers less often than it says"
     elif base.n_tasks < FEW_TASKS:
         few = f"{base.n_tasks} tasks: under {FEW_TASKS} the interval covers less often than it says"
-    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=joined(NO_VARIATION if lo == hi else "", few))
+    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=NO_VARIATION if lo == hi else few)
 
 
 def _draws(data: Nested, columns: dict[str, Floats], seed: int, resamples: int) -> tuple[Floats, Floats, Floats]:

@@ -65,7 +65,7 @@ def test_few_varying_tasks_and_no_variation_are_said():
     y = np.zeros((40, 2, 2), dtype=int)
     y[:20], y[3, 0, 1] = 1, 0
     got = bootstrap_intervals(from_array(y), seed=1, resamples=200)
-    assert "it varies in 1 tasks only" in got[Level.GRADER].note
+    assert "it varies in 1 task only" in got[Level.GRADER].note
     y[3, 0, 1] = 1
     got = bootstrap_intervals(from_array(y), seed=1, resamples=200)
     assert got[Level.GRADER].note.startswith(PROVES_NOTHING)

@@ -1,0 +1,153 @@
+"""Rows of `estimates` and of `checks` about variance components: what each design identifies, and reasons for what it cannot.
+
+Outcomes of fresh replicates are tasks x generations x one grade; replicates that repeat one recorded draw, and verdicts of a judge,
+are tasks x one frozen output x grades.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalnoise.readers.counts import Counts, Judged
+from evalnoise.stats.component_intervals import bootstrap_intervals, none_varied_limit
+from evalnoise.stats.components import FEW_DEGREES, Component, Components, Level, components
+from evalnoise.stats.estimate import Estimate, Method
+from evalnoise.stats.nested import Nested, from_counts
+from tasks.analysis.rows import Row, estimate_row
+from tasks.workshop import Workshop
+
+LEVELS = (Level.TASK, Level.GENERATION, Level.GRADER)
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """One condition's grades and what they are of."""
+
+    stack: str
+    condition: str
+    data: Nested
+    found: Components
+    frozen: bool
+    """Whether all grades of a task are of one frozen output."""
+    judge: bool
+
+
+def graded(shop: Workshop, counts: Mapping[tuple[str, str], Counts], judged: Sequence[Judged]) -> list[Graded]:
+    """The grades of every stack under every condition and judge condition."""
+    study, made = shop.plan.study, []
+    for stack in study.stacks:
+        for condition in study.conditions:
+            cells = counts.get((stack.name, condition.name))
+            if cells is None:
+                continue
+            frozen = study.repeats_one_draw(stack, condition)
+            data = from_counts(cells.passes, cells.runs, one_output=frozen)
+            made.append(Graded(stack.name, condition.name, data, components(data), frozen=frozen, judge=False))
+    for verdicts in judged:
+        parsed = verdicts.verdicts >= 0
+        data = from_counts((verdicts.verdicts == 1).sum(axis=1), parsed.sum(axis=1), one_output=True)
+        made.append(Graded(verdicts.stack, verdicts.condition, data, components(data), frozen=True, judge=True))
+    return made
+
+
+def component_rows(shop: Workshop, grades: Sequence[Graded]) -> Iterator[Row]:
+    """Rows of `estimates`: component_task, component_generation, component_grader, and the sums that stand in for them.
+
+    Raw values with the task bootstrap; `…_clipped` holds them to 0. Where fresh runs and a reverification of one stack are there,
+    `component_generation_combined` takes the verifier's variance from the reverification.
+    """
+    for one in grades:
+        for name, estimate in _estimates(shop, one):
+            yield estimate_row(shop, one.stack, one.condition, f"component_{name}", estimate)
+    for one, other in _pairs(shop, grades):
+        yield estimate_row(shop, one.stack, one.condition, "component_generation_combined", _combined(one, other))
+
+
+def column(level: Level) -> str:
+    """A component's name in `estimates`: task+generation is task_generation."""
+    return level.value.replace("+", "_")
+
+
+def _estimates(shop: Workshop, one: Graded) -> Iterator[tuple[str, Estimate]]:
+    analysis = shop.plan.study.analysis
+    level = 1 - analysis.alpha
+    drawn: dict[str, Any] = {"seed": analysis.seed, "resamples": analysis.resamples, "level": level}
+    for of, estimate in bootstrap_intervals(one.data, **drawn, found=one.found).items():
+        yield column(of), estimate
+    for of, limit in none_varied_limit(one.data, level=level, found=one.found).items():
+        yield column(of), limit
+    for part in one.found.parts:
+        yield f"{column(part.of)}_clipped", _plain(one.found, part.clipped, note=part.note)
+    for part in (one.found.task, one.found.generation, one.found.grader):
+        if part.raw is None:
+            yield column(part.of), _plain(one.found, None, undefined=_why(one, part))
+
+
+def _plain(found: Components, value: float | None, *, undefined: str = "", note: str = "") -> Estimate:
+    repeats = max(found.n_generations[0], int(found.n_grades[0]))
+    shape: dict[str, Any] = {"n_tasks": found.n_tasks, "n_replicates": repeats}
+    return Estimate(value=value, method=Method.ANOVA, undefined=undefined, note=note, **shape)
+
+
+def _why(one: Graded, part: Component) -> str:
+    if one.frozen and part.of is not Level.GRADER and one.found.n_tasks > 1:
+        what = "a judge condition grades" if one.judge else "its replicates verify"
+        return f"{what} one frozen output of each task: task and generation are confounded, their sum is component_task_generation"
+    return part.undefined
+
+
+def _pairs(shop: Workshop, grades: Sequence[Graded]) -> Iterator[tuple[Graded, Graded]]:
+    """Fresh runs of a stack, and the first reverification of it."""
+    kinds = {condition.name: condition.kind for condition in shop.plan.study.conditions}
+    for one in grades:
+        again = [
+            other
+            for other in grades
+            if other.stack == one.stack and not other.judge and kinds[other.condition] == "reverify" and other.found.grader.df
+        ]
+        if not one.frozen and again and one.found.squares.df[1] > 0:
+            yield one, again[0]
+
+
+def _combined(one: Graded, again: Graded) -> Estimate:
+    """Generation as generation+grader of fresh runs minus grader of a reverification."""
+    both, grader = one.found.together, again.found.grader.raw
+    assert both is not None
+    assert both.raw is not None
+    assert grader is not None
+    note = (
+        f"generation+grader minus grader of {again.condition}: assumes that the verifier varies as much on these outputs as on the "
+        "frozen ones; no interval"
+    )
+    return _plain(one.found, both.raw - grader, note=note)
+
+
+# --- findings --------------------------------------------------------------------------------------------------------------
+
+
+def component_findings(grades: Sequence[Graded]) -> Iterator[tuple[str, str, str, str, str, float | None]]:
+    """Check, stack, condition, severity, sentence and number of what a reader of components must know. None of them blocks."""
+    for one in grades:
+        where = f"{one.stack}, {one.condition}"
+        for part in one.found.parts:
+            if part.raw is not None and part.raw < 0:
+                said = f"{where}: the variance component {part.of} is negative ({part.raw:.4g}): {_BELOW}."
+                yield "component_negative", one.stack, one.condition, "info", said, part.raw
+            if 0 < part.df < FEW_DEGREES:
+                said = f"{where}: the variance component {part.of} has {part.df} degrees of freedom; take at least {FEW_DEGREES}."
+                yield "component_few", one.stack, one.condition, "info", said, float(part.df)
+        if one.judge:
+            yield from ((check, one.stack, one.condition, *rest) for check, *rest in _judge_findings(one, where))
+
+
+_BELOW = "it is 0, or so small that these repeats cannot see it; more tasks or repeats tell"
+
+
+def _judge_findings(one: Graded, where: str) -> Iterator[tuple[str, str, str, float | None]]:
+    if one.found.grader.raw == 0:
+        limit = none_varied_limit(one.data, found=one.found).get(Level.GRADER)
+        most = "" if limit is None or limit.hi is None else f" (a variance of at most {limit.hi:.4g}, if they are independent)"
+        said = f"{where}: no verdict ever differed from another on the same output{most}; a cache or a fixed seed looks the same."
+        yield "grades_constant", "info", said, one.found.grader.raw
