@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+from scipy.special import xlogy
 
 from evalnoise.stats.claims import PLANNED_POWER, Tested, benchmark_test, population_test
 from evalnoise.stats.estimate import Covers
@@ -22,6 +23,7 @@ from evalnoise.stats.side import Side, on_common_tasks
 
 FEWEST_TASKS = 20
 MOST_UNMEASURED = 0.1
+_UNLIKELY = math.log(0.01)
 
 
 class Decision(StrEnum):
@@ -168,12 +170,21 @@ def _lacking(a: Side, b: Side, rule: GateRule, *, unmatched: int) -> list[str]:
     if a.n_tasks and repeated and not (a.varied.any() or b.varied.any()):
         found.append("degenerate records: no run of any task differs from another in either arm, so the noise is not known")
     elif a.n_tasks and _same_cells(a, b):
-        found.append("degenerate records: every run of NEW scored as the same run of BASE, as copies do")
+        found.append("degenerate records: the runs of NEW and BASE agree one by one, as copies do and independent runs do not")
     return found
 
 
 def _same_cells(a: Side, b: Side) -> bool:
-    return np.array_equal(a.scores, b.scores) and np.array_equal(a.measured, b.measured)
+    """Whether the runs that both arms have agree one by one, and that independent runs would do so in less than 1 of 100 cases."""
+    width = min(a.scores.shape[1], b.scores.shape[1])
+    one, other = (Side(scores=side.scores[:, :width], measured=side.measured[:, :width]) for side in (a, b))
+    if not (np.array_equal(one.scores, other.scores) and np.array_equal(one.measured, other.measured)):
+        return False
+    if not one.binary:
+        return bool(one.varied.any())
+    k, n = one.passes, one.runs
+    share = k / np.maximum(n, 1)
+    return float(np.sum(xlogy(k, share) + xlogy(n - k, 1 - share))) < _UNLIKELY
 
 
 def _unmeasured(new: Side, base: Side, rule: GateRule) -> list[str]:
