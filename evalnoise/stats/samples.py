@@ -98,6 +98,24 @@ def samples_of(scores: ArrayLike, measured: ArrayLike | None = None) -> Samples:
     )
 
 
+def samples_of_cells(models: Ints, tasks: Ints, scores: Floats, *, shape: tuple[int, int]) -> Samples:
+    """Counts and sums of scores in long format: a model's row, a task's column and a finite score per sample.
+
+    Args:
+        models: Row of each sample, shape (S,).
+        tasks: Column of each sample, shape (S,).
+        scores: Score of each sample, shape (S,).
+        shape: M and N.
+    """
+    unit = grid_of(scores)
+    counted = scores if unit is None else np.rint(scores * unit)
+    place, cells = np.asarray(models, dtype=np.int64) * shape[1] + tasks, shape[0] * shape[1]
+    kind = np.float64 if unit is None else np.int64
+    sums, squares = (np.bincount(place, weights=values, minlength=cells).astype(kind) for values in (counted, counted * counted))
+    runs = np.bincount(place, minlength=cells).astype(np.int64)
+    return Samples(runs=runs.reshape(shape), sums=sums.reshape(shape), squares=squares.reshape(shape), unit=unit or 1)
+
+
 def grid_of(scores: Floats) -> int | None:
     """The smallest of `UNITS` that makes integers of all scores; None if none does."""
     for unit in UNITS:

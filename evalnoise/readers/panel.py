@@ -1,0 +1,144 @@
+"""Panels: what a comparison compares, many models on the same tasks, from arms of a store or from a table file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evalnoise.readers.arms import Arm
+from evalnoise.readers.longtable import Kind, Wanted, read_long_table
+from evalnoise.readers.pairing import shared_tasks
+from evalnoise.stats.samples import Samples, samples_of, samples_of_cells
+from schemas.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Models and tasks with their scores."""
+
+    source: str
+    """Where they come from."""
+    models: tuple[str, ...]
+    task_ids: tuple[str, ...]
+    samples: Samples
+    """A row per model, a column per task."""
+    unmatched: tuple[int, ...]
+    """Of each model: how many tasks it has that the others lack, or, in a file, how many of all tasks it has not."""
+    unmeasured: int
+    """Samples without a score; they are in no number."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know of the whole."""
+    once_drawn: tuple[bool, ...] = ()
+    """Of each model: whether its samples repeat one recorded draw, so that they say nothing about new runs."""
+
+
+def panel_of_arms(arms: Sequence[Arm]) -> Panel:
+    """The tasks that all arms have. Raises StoreError if they are of different benchmarks or share no task."""
+    shared = shared_tasks([arm.cells for arm in arms])
+    most = max(arm.cells.outcomes.shape[1] for arm in arms)
+    shape = (len(arms), len(shared.task_ids), most)
+    scores, known = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
+    for number, (arm, rows) in enumerate(zip(arms, shared.rows, strict=True)):
+        width = arm.cells.outcomes.shape[1]
+        scores[number, :, :width] = arm.cells.scores[rows]
+        known[number, :, :width] = arm.cells.measured[rows]
+    unfinished = [arm.label for arm in arms if not arm.complete]
+    notes = [f"not complete yet, so its numbers may change: {'; '.join(unfinished)}"] if unfinished else []
+    if not all(arm.cells.binary for arm in arms):
+        notes.append("scores are graded: a score is the mean of the cells' scores, not the share of passes")
+    return Panel(
+        source=f"benchmark {arms[0].cells.benchmark}",
+        models=_names(arms),
+        task_ids=shared.task_ids,
+        samples=samples_of(scores, known),
+        unmatched=shared.unmatched,
+        unmeasured=sum(int((~arm.cells.measured[rows]).sum()) for arm, rows in zip(arms, shared.rows, strict=True)),
+        notes=tuple(notes),
+        once_drawn=tuple(arm.kind in {"replay", "reverify"} for arm in arms),
+    )
+
+
+def _names(arms: Sequence[Arm]) -> tuple[str, ...]:
+    """The stacks alone where they tell the arms apart, else stack and condition, else the whole labels."""
+    for names in (
+        [arm.cells.stack for arm in arms],
+        [f"{arm.cells.stack}/{arm.cells.condition}" for arm in arms],
+        [f"{arm.cells.study}/{arm.cells.stack}/{arm.cells.condition}" for arm in arms],
+    ):
+        if len(set(names)) == len(names):
+            return tuple(names)
+    return tuple(arm.label for arm in arms)
+
+
+def panel_of_file(path: Path, *, model: str = "model", task: str = "task", sample: str = "sample", score: str = "score") -> Panel:
+    """A long table: one row per sample, with the columns' names as given; `sample` may be missing.
+
+    Scores lie between 0 and 1. A row without a score is an unmeasured sample.
+
+    Raises:
+        DataError: The file is no such table, a score is out of range, or a sample is there twice; row and column are named.
+    """
+    wanted = {
+        "model": Wanted(model),
+        "task": Wanted(task),
+        "sample": Wanted(sample, optional=True),
+        "score": Wanted(score, Kind.NUMBER),
+    }
+    table = read_long_table(path, wanted)
+    scores = table["score"].combine_chunks()
+    known = ~np.asarray(scores.is_null())
+    values = np.asarray(scores.fill_null(0.0), dtype=np.float64)
+    _refuse_range(path, score, values)
+    (models, model_codes), (tasks, task_codes) = _codes(table, "model"), _codes(table, "task")
+    if not models:
+        raise DataError(str(path), expected="rows", found="none", remedy="A table needs a row per sample.")
+    if "sample" in table.column_names:
+        _refuse_twice(path, sample, model_codes, task_codes, _codes(table, "sample")[1])
+    samples = samples_of_cells(model_codes[known], task_codes[known], values[known], shape=(len(models), len(tasks)))
+    notes = [] if "sample" in table.column_names else [f"no column {sample!r}: every row counts as a sample of its own"]
+    return Panel(
+        source=str(path),
+        models=models,
+        task_ids=tasks,
+        samples=samples,
+        unmatched=tuple(int(count) for count in (samples.runs == 0).sum(axis=1)),
+        unmeasured=int((~known).sum()),
+        notes=tuple(notes),
+        once_drawn=(False,) * len(models),
+    )
+
+
+def _codes(table: pa.Table, column: str) -> tuple[tuple[str, ...], Any]:
+    array = table[column].combine_chunks()
+    return tuple(array.dictionary.to_pylist()), np.asarray(array.indices, dtype=np.int64)
+
+
+def _refuse_range(path: Path, column: str, values: Any) -> None:
+    bad = np.flatnonzero((values < 0) | (values > 1))
+    if bad.size:
+        raise DataError(
+            f"{path}, row {int(bad[0]) + 1}, column {column!r}",
+            expected="a score between 0 and 1",
+            found=f"{float(values[bad[0]])!r}" + (f" (and {bad.size - 1} more out of range)" if bad.size > 1 else ""),
+            remedy="Divide the scores by the largest that there can be.",
+        )
+
+
+def _refuse_twice(path: Path, column: str, models: Any, tasks: Any, samples: Any) -> None:
+    place = (models * (int(tasks.max(initial=0)) + 1) + tasks) * (int(samples.max(initial=0)) + 1) + samples
+    order = np.argsort(place, kind="stable")
+    again = order[1:][place[order][1:] == place[order][:-1]]
+    if again.size:
+        row = int(again.min())
+        first = int(np.flatnonzero(place == place[row])[0])
+        raise DataError(
+            f"{path}, row {row + 1}, column {column!r}",
+            expected="each sample of a model and task once",
+            found=f"the same as in row {first + 1}" + (f" ({again.size} rows are such)" if again.size > 1 else ""),
+            remedy="Number the samples of a task, or take the copies out.",
+        )
