@@ -1,0 +1,119 @@
+"""Gates over stores: two arms that users name, their cells task by task, and everything that speaks against comparing them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from evalnoise.readers.arms import Arm, find_arm
+from evalnoise.readers.cells import Cells
+from evalnoise.readers.fitness import unfit_for_decisions
+from evalnoise.readers.sameness import Aspect, Sameness, not_independent, same_measurement
+from evalnoise.stats.aa import Article, article_rule
+from evalnoise.stats.gate import Decision, Gated, GateRule, gate, settle
+from evalnoise.stats.side import Side
+from evalnoise.store.catalog import connect
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An arm and what speaks against using its numbers."""
+
+    arm: Arm
+    against: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One benchmark of a gate."""
+
+    benchmark: str
+    """The benchmark's name, as NEW has it."""
+    base: Arm
+    new: Arm
+    gated: Gated
+    """The decision on the declared claim."""
+    sameness: Sameness
+    """What differs between the two measurements."""
+    article: Article | None
+    """What the published rule says; None unless it was asked for."""
+
+    @property
+    def decision(self) -> Decision:
+        """The decision that counts: the published rule's, where that was asked for and nothing makes the records unfit."""
+        if self.article is None:
+            return self.gated.decision
+        return Decision.INCONCLUSIVE if self.gated.unfit else self.article.decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A gate over one benchmark or several."""
+
+    decision: Decision
+    """Block if any blocks; else the primary's."""
+    members: tuple[Compared, ...]
+    """By benchmark, in the order that they were named."""
+    primary: int
+    """Which one is the primary."""
+    note: str
+    """How several were put together; empty for one."""
+
+    @property
+    def first(self) -> Compared:
+        """The primary."""
+        return self.members[self.primary]
+
+
+def find(store: Path, text: str, name: str) -> Found:
+    """The arm that a text names in a store. `name` is what reasons call it. Raises StoreError."""
+    with closing(connect(store)) as connection:
+        arm = find_arm(connection, store, text)
+        return Found(arm, tuple(unfit_for_decisions(connection, arm, name)))
+
+
+def sides(base: Cells, new: Cells) -> tuple[Side, Side, tuple[str, ...], int, int]:
+    """Base and new on the tasks that both benchmarks have, in base's order; their clusters; tasks that only base, only new has."""
+    rows = {task: row for row, task in enumerate(new.task_ids)}
+    common = [(row, rows[task]) for row, task in enumerate(base.task_ids) if task in rows]
+    at_base, at_new = (np.array([pair[i] for pair in common], dtype=np.int64) for i in (0, 1))
+    made = [Side(scores=cells.scores[at], measured=cells.measured[at]) for cells, at in ((base, at_base), (new, at_new))]
+    clusters = tuple(base.clusters[row] for row in at_base)
+    return made[0], made[1], clusters, len(base.task_ids) - len(common), len(new.task_ids) - len(common)
+
+
+def compare(base: Found, new: Found, rule: GateRule, *, allowed: Collection[Aspect] = (), article: bool = False) -> Compared:
+    """The gate over one benchmark; `allowed` aspects may differ beside model and prompt."""
+    one, other = base.arm, new.arm
+    sameness = same_measurement(one, other, allowed=allowed)
+    side_base, side_new, clusters, only_base, only_new = sides(one.cells, other.cells)
+    unfit = (*not_independent(one, other), *sameness.demands, *base.against, *new.against)
+    gated = gate(side_new, side_base, rule, unfit=unfit, only_new=only_new, only_base=only_base, clusters=clusters)
+    published = article_rule(side_new, side_base, level=1 - rule.alpha) if article else None
+    return Compared(benchmark=other.cells.benchmark, base=one, new=other, gated=gated, sameness=sameness, article=published)
+
+
+def together(members: Sequence[Compared], primary: int = 0) -> Outcome:
+    """The decision over several benchmarks; the published rule knows no family, so there each keeps its own."""
+    if any(member.article is not None for member in members):
+        decisions = [member.decision for member in members]
+        decision = Decision.BLOCK if Decision.BLOCK in decisions else decisions[primary]
+        note = "the published rule has no correction for several benchmarks" if len(members) > 1 else ""
+        return Outcome(decision=decision, members=tuple(members), primary=primary, note=note)
+    family = settle([member.gated for member in members], primary)
+    settled = tuple(
+        Compared(
+            benchmark=member.benchmark,
+            base=member.base,
+            new=member.new,
+            gated=gated,
+            sameness=member.sameness,
+            article=None,
+        )
+        for member, gated in zip(members, family.members, strict=True)
+    )
+    return Outcome(decision=family.decision, members=settled, primary=primary, note=family.note)
