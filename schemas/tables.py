@@ -275,7 +275,7 @@ _CONDITION = (
 )
 _METHOD = (
     Column("method", _S, "How value and interval were made."),
-    Column("covers", _S, "benchmark: these tasks, new runs. population: new tasks too. Empty without an interval."),
+    Column("covers", _S, "benchmark: these tasks, new runs. population: new tasks too. Empty without an interval or a test."),
     Column("level", _F, "Confidence level; null without an interval.", nullable=True),
     Column("n_tasks", _I, "Tasks that entered."),
     Column("n_replicates", _I, "Replicates per task (the smallest, if they differ)."),

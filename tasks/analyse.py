@@ -6,13 +6,17 @@ import hashlib
 from contextlib import closing
 
 from evalnoise.readers.counts import read_counts, read_judged
+from evalnoise.readers.order import read_run_sums
 from evalnoise.store.catalog import build_catalog, connect
 from evalnoise.store.partition import PartitionWrite
 from schemas.tables import BUDGETS, CHECKS, CONTRASTS, ESTIMATES
 from tasks.analysis.budgets import budget_rows
+from tasks.analysis.components import component_rows, graded
 from tasks.analysis.judges import judge_pair_rows, judge_rows
 from tasks.analysis.ladder import ladder_rows
+from tasks.analysis.order import drift_checks, find_drift, noise_rows, order_rows
 from tasks.analysis.pairs import pair_rows
+from tasks.analysis.reliability import reliability_rows
 from tasks.analysis.rows import contrast_row
 from tasks.checks import check_rows
 from tasks.workshop import Workshop
@@ -28,10 +32,15 @@ def analyse(shop: Workshop) -> None:
     with closing(connect(shop.store.root)) as connection:
         counts = read_counts(connection, plan.study.study, plan.digest, plan.protocol.n_tasks)
         judged = read_judged(connection, plan.study.study, plan.digest)
-        checks = list(check_rows(shop, connection))
+        sums = read_run_sums(connection, plan.study.study, plan.digest, plan.protocol.replicates, counts)
+        grades = graded(shop, counts, judged)
+        checks = list(check_rows(shop, connection, grades))
     rungs, contrasts = ladder_rows(shop, counts)
     contrasts += judge_pair_rows(shop, judged) + list(pair_rows(shop, counts))
-    estimates = rungs + judge_rows(shop, judged)
+    estimates = rungs + judge_rows(shop, judged) + list(component_rows(shop, grades))
+    drifts = find_drift(shop, sums)
+    estimates += [*order_rows(shop, drifts), *noise_rows(shop, counts), *reliability_rows(shop, counts)]
+    checks += drift_checks(shop, drifts)
     writes = [
         PartitionWrite(ESTIMATES, {}, estimates, "all"),
         PartitionWrite(CONTRASTS, {}, [contrast_row(row) for row in contrasts], "all"),
