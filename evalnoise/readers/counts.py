@@ -91,3 +91,9 @@ def _judged(key: tuple[str, str], rows: list[tuple[Any, ...]]) -> Judged:
     return Judged(
         *key, verdicts=verdicts, confidence=confidence, stated=stated, reference=reference, positions=np.array(list(places))
     )
+
+
+def common_verdicts(first: Judged, second: Judged) -> tuple[Ints, Ints]:
+    """The verdicts of two judge conditions of one stack on the candidates that both have judged, row by row."""
+    _, a, b = np.intersect1d(first.positions, second.positions, assume_unique=True, return_indices=True)
+    return first.verdicts[a], second.verdicts[b]

@@ -7,9 +7,7 @@ from dataclasses import asdict, replace
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
-from evalnoise.readers.counts import Judged
+from evalnoise.readers.counts import Judged, common_verdicts
 from evalnoise.stats.agreement.kappa import TwoGraders
 from evalnoise.stats.agreement.panel import judge_numbers, two_judges
 from evalnoise.stats.contrasts import classify
@@ -47,12 +45,6 @@ def drawn(shop: Workshop) -> dict[str, Any]:
     return {"seed": analysis.seed, "resamples": analysis.resamples, "level": 1 - analysis.alpha}
 
 
-def common(first: Judged, second: Judged) -> tuple[Any, Any]:
-    """The verdicts of two judge conditions on the candidates that both have judged, row by row."""
-    _, a, b = np.intersect1d(first.positions, second.positions, assume_unique=True, return_indices=True)
-    return first.verdicts[a], second.verdicts[b]
-
-
 def _judge_estimates(shop: Workshop, judged: Judged) -> Iterator[tuple[str, Estimate]]:
     yield from judge_numbers(judged.verdicts, judged.reference, confidence=judged.confidence, stated=judged.stated, **drawn(shop))
     judge = shop.plan.study.judge
@@ -64,7 +56,7 @@ def _judge_estimates(shop: Workshop, judged: Judged) -> Iterator[tuple[str, Esti
 
 
 def _pair(shop: Workshop, first: Judged, second: Judged) -> Iterator[Row]:
-    found: TwoGraders = two_judges(*common(first, second), **drawn(shop))
+    found: TwoGraders = two_judges(*common_verdicts(first, second), **drawn(shop))
     prevalence, bias = found.prevalence.value, found.bias.value
     beside = "" if prevalence is None or bias is None else f"prevalence index {prevalence:+.3f}, bias index {bias:+.3f}"
     named = (

@@ -5,6 +5,7 @@ A judge is two integer arrays of shape (N,), as in `evalnoise.stats.variance`: p
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -63,14 +64,16 @@ def repeats(passes: ArrayLike, runs: ArrayLike, *, seed: int, resamples: int = R
     w = exact_mean_variance(k, n) if n.size else None
     return Repeats(
         flip_rate=variable_share(k, n, level=level),
-        test_retest=tuple(straight(found, _line(w, 2), slope=-2.0, offset=1.0) for found in of_w),
-        pabak=tuple(straight(found, _line(w, 4), slope=-4.0, offset=1.0) for found in of_w),
+        test_retest=tuple(_falling(found, w, 2) for found in of_w),
+        pabak=tuple(_falling(found, w, 4) for found in of_w),
         prevalence=_prevalence(k, n, seed=seed, resamples=resamples, level=level),
     )
 
 
-def _line(w: Fraction | None, factor: int) -> float | None:
-    return None if w is None else float(1 - factor * w)
+def _falling(found: Estimate, w: Fraction | None, factor: int) -> Estimate:
+    """1 - factor w. An upper limit of w is a lower limit of it."""
+    made = straight(found, None if w is None else float(1 - factor * w), slope=-float(factor), offset=1.0)
+    return dataclasses.replace(made, note=made.note.replace("an upper limit", "a lower limit"))
 
 
 def _prevalence(passes: Ints, runs: Ints, *, seed: int, resamples: int, level: float) -> Estimate:
