@@ -63,7 +63,7 @@ def joint_task_bootstrap(
     rows, exponents = fixed_point(finite_rows(values))
     sums = resampled_sums(rows, resamples=resamples, seed=seed, threads=threads, progress=progress)
     # Integers up to here; one rounding in the division, none in the scaling by a power of two.
-    return np.ldexp(sums / len(rows), -exponents)
+    return np.asarray(np.ldexp(sums / len(rows), -exponents))
 
 
 def joint_stratified_bootstrap(
@@ -99,7 +99,7 @@ def joint_stratified_bootstrap(
         # A single stratum has the streams of none.
         key = (_STRATUM, h) if number > 1 else ()
         sums += resampled_sums(totals[of_cluster == h], resamples=resamples, seed=seed, key=key, threads=threads)
-    return np.ldexp(sums[:, :-1] / np.ldexp(sums[:, -1:], -more[-1]), -exponents - more[:-1])
+    return np.asarray(np.ldexp(sums[:, :-1] / np.ldexp(sums[:, -1:], -more[-1]), -exponents - more[:-1]))
 
 
 def joint_cluster_bootstrap(

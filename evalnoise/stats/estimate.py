@@ -43,6 +43,8 @@ class Method(StrEnum):
     PAIRED_NOISE = "paired noise components"
     SIGN_TEST = "exact sign test"
     CMH = "exact CMH test, mid-p"
+    CLUSTER_ROBUST = "cluster-robust"
+    CLUSTER_BOOTSTRAP = "cluster bootstrap"
 
 
 PROVES_NOTHING = "proves nothing: "

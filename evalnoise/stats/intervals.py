@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -37,6 +38,7 @@ FEW_VARIABLE = 15
 GAFFKE_FIRST = 20
 """Under so many variable tasks Gaffke's interval is the one to quote."""
 PLUG_IN_RUNS, PLUG_IN_VARIABLE = 10, 20
+_LARGEST_DIVISOR = 1 << 31
 ABOVE_MAXIMUM = "w is above 1/4, which no true w is: too few replicates"
 SAME_VARIANCE = PROVES_NOTHING + "every task has the same variance"
 NOTHING_VARIED = PROVES_NOTHING + "no task varied, and an interval of width zero is what resampling makes of that"
@@ -58,19 +60,26 @@ def twice_measured(passes: ArrayLike, runs: ArrayLike) -> tuple[Ints, Ints]:
 
 
 def variance_column(passes: Ints, runs: Ints) -> tuple[Floats, float]:
-    """Each task's s2 as a column for the bootstrap and what to divide by: integers k(R-k) and R(R-1) at equal R, else s2 and 1."""
-    least = int(runs.min())
-    if least == int(runs.max()):
-        return (passes * (runs - passes)).astype(np.float64), float(least * (least - 1))
-    return task_variances(passes, runs), 1.0
+    """Each task's s2 as a column for the bootstrap and what to divide by: integers k(R-k) and R(R-1) at equal R.
+
+    At unequal R integers over the least common multiple of all R(R-1), or s2 and 1 where that is too large.
+    """
+    return _integer_column(passes * (runs - passes), runs * (runs - 1))
 
 
 def score_column(passes: Ints, runs: Ints) -> tuple[Floats, float]:
-    """Each task's mean as a column for the bootstrap and what to divide by: integers k and R at equal R, else k/n and 1."""
-    least = int(runs.min())
-    if least == int(runs.max()):
-        return passes.astype(np.float64), float(least)
-    return passes / runs, 1.0
+    """Each task's mean as a column for the bootstrap and what to divide by: integers k and R at equal R.
+
+    At unequal R integers over the least common multiple of all R, or k/n and 1 where that is too large.
+    """
+    return _integer_column(passes, runs)
+
+
+def _integer_column(above: Ints, below: Ints) -> tuple[Floats, float]:
+    common = math.lcm(*(int(size) for size in np.unique(below)))
+    if common > _LARGEST_DIVISOR:
+        return above / below, 1.0
+    return (above * (common // below)).astype(np.float64), float(common)
 
 
 def few_variable_note(variable: int) -> str:
