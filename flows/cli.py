@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from flows import cli_agreement, cli_doctor, cli_export, cli_init, cli_query, cli_recording, cli_rerun, cli_server
+from flows import (
+    cli_agreement,
+    cli_budget,
+    cli_components,
+    cli_doctor,
+    cli_export,
+    cli_init,
+    cli_query,
+    cli_recording,
+    cli_rerun,
+    cli_server,
+)
 from flows.cli_errors import ShowWarnings, guarded
 from flows.cli_options import DEFAULT_STORE, Limit, Overrides, Replicates, StoreOption, StudyFile
 
@@ -83,7 +94,11 @@ app.command("status")(guarded(cli_query.status))
 app.command("show")(guarded(cli_query.show))
 app.command("sql")(guarded(cli_query.sql))
 app.command("export")(guarded(cli_export.export))
-app.command("budget")(guarded(cli_query.budget))
+app.command("budget")(guarded(cli_budget.budget))
+app.command("power")(guarded(cli_budget.power))
+app.command("ranking")(guarded(cli_budget.ranking))
+app.command("design")(guarded(cli_budget.design))
+app.command("components")(guarded(cli_components.components))
 app.command("agreement")(guarded(cli_agreement.agreement))
 app.command("catalog")(guarded(cli_query.catalog))
 app.command("coupling")(guarded(cli_recording.coupling))

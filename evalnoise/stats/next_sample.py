@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -59,7 +60,7 @@ class Advice:
 
 
 def next_sample(
-    parts: Variances, prices: Prices, *, n_tasks: int, generations: float, grades: float, more_tasks: bool = True
+    parts: Variances, prices: Prices, *, n_tasks: int, generations: float, grades: float, without: Collection[Step] = ()
 ) -> Advice:
     """What lowers the variance V = (task + generation/K + grader/(K G))/n of the mean most per unit of price.
 
@@ -82,7 +83,8 @@ def next_sample(
         n_tasks: Tasks of the design.
         generations: Generations K of each task.
         grades: Grades G of each generation.
-        more_tasks: Whether there are more tasks to be had.
+        without: Steps that cannot be taken, as when there are no more tasks, or of which nothing is known, as of grades where each
+            generation has one. A component that is confounded with another stands in the place of the upper one.
     """
     n, k, g = n_tasks, generations, grades
     if min(n, k, g) < 1 or min(prices.generation, prices.grade, prices.task) < 0:
@@ -96,13 +98,15 @@ def next_sample(
         _gain(Step.GRADES, finest / n, finest / (n * g), n * k * prices.grade),
     )
     shared: dict[str, Any] = {"variance": variance, "gains": gains, "prices": prices, "covers": Covers.POPULATION}
-    open_to_us = [gain for gain in gains if more_tasks or gain.step is not Step.TASKS]
+    open_to_us = [gain for gain in gains if gain.step not in without]
     if variance == 0 or not any(gain.removes for gain in open_to_us):
         reason = NOTHING_VARIES if variance == 0 else "all of the variance is between tasks: only more tasks lower it"
         return Advice(step=Step.NONE, then=Step.NONE, sentence=f"No advice: {reason}.", undefined=reason, **shared)
     best = max(open_to_us, key=lambda gain: (gain.removes > 0, _rank(gain))).step
-    step = Step.FIX_GRADER if _grader_first(parts) else best
-    return Advice(step=step, then=best, sentence=_sentence(step, best, parts, variance, gains), undefined="", **shared)
+    apart = Step.GENERATIONS not in without and Step.GRADES not in without
+    step = Step.FIX_GRADER if apart and _grader_first(parts) else best
+    said = _sentence(step, best, parts, _numbers(variance, gains, without))
+    return Advice(step=step, then=best, sentence=said, undefined="", **shared)
 
 
 def _gain(step: Step, removes: float, slope: float, price: float) -> Gain:
@@ -118,13 +122,20 @@ def _grader_first(parts: Variances) -> bool:
     return parts.grader > parts.generation and parts.grader >= GRADER_MATTERS * whole
 
 
-def _sentence(step: Step, best: Step, parts: Variances, variance: float, gains: tuple[Gain, ...]) -> str:
+def _numbers(variance: float, gains: tuple[Gain, ...], without: Collection[Step]) -> str:
     tasks, generations, grades = gains
     terms = (tasks.removes - generations.removes, generations.removes - grades.removes, grades.removes)
-    between, generation, grader = (f"{100 * term / variance:.0f} %" for term in terms)
-    bought = ", ".join(f"{gain.step} {_shown(gain)}" for gain in gains)
-    shares = f"{between} of the mean's variance is between tasks, {generation} generation, {grader} grader"
-    numbers = f"{shares}; one unit of price lowers it by: {bought}"
+    names = ("between tasks", "generation", "grader")
+    # A level that cannot be judged has its variance in the one above.
+    known = [True, Step.GENERATIONS not in without or terms[1] > 0, Step.GRADES not in without or terms[2] > 0]
+    shares = ", ".join(
+        f"{100 * term / variance:.0f} % {name}" for term, name, shown in zip(terms, names, known, strict=True) if shown
+    )
+    bought = ", ".join(f"{gain.step} {_shown(gain)}" for gain in gains if gain.step not in without)
+    return f"of the mean's variance {shares}; one unit of price lowers it by: {bought}"
+
+
+def _sentence(step: Step, best: Step, parts: Variances, numbers: str) -> str:
     if step is Step.FIX_GRADER:
         return (
             f"Fix the grader first (a tighter rubric, evidence before the verdict, a program in its place): its variance "

@@ -49,10 +49,11 @@ def test_the_papers_order():
     assert noisy.sentence.startswith("Fix the grader first")
     assert "0.0944 is above that of generations, 0.0755" in noisy.sentence
     assert asked(0.2, 0.0005, 0.001).step is Step.TASKS, "a grader without weight is not the first thing to mend"
-    fixed_benchmark = asked(0.02, 0.2, 0.01, more_tasks=False)
+    fixed_benchmark = asked(0.02, 0.2, 0.01, without=(Step.TASKS,))
     assert fixed_benchmark.step is Step.GENERATIONS
     assert "goes" not in fixed_benchmark.sentence
-    assert "% of the mean's variance is between tasks" in fixed_benchmark.sentence
+    assert "of the mean's variance 23 % between tasks, 76 % generation, 1 % grader" in fixed_benchmark.sentence
+    assert "by: generations 6.95e-06, grades" in fixed_benchmark.sentence
     dear = asked(0.01, 0.2, 0.01, prices=Prices(generation=1.0, grade=0.1, task=1000.0))
     assert dear.step is Step.GENERATIONS
     cheap_grades = asked(0.001, 0.02, 0.019, prices=Prices(generation=100.0, grade=0.01, task=1.0), shape=(50, 3, 1))
@@ -66,9 +67,18 @@ def test_tasks_that_cost_nothing_beat_generations(task, generation, grader, k, g
     assert tasks.per_price >= generations.per_price
 
 
+def test_what_is_confounded_is_no_advice():
+    frozen = asked(0.1, 0.0, 0.05, shape=(50, 1, 3), without=(Step.GENERATIONS,))
+    assert frozen.step is Step.TASKS, "nothing is known of generations, so the grader is not said to be noisier than they are"
+    assert "generation" not in frozen.sentence
+    runs = asked(0.01, 0.2, 0.0, shape=(50, 5, 1), without=(Step.TASKS, Step.GRADES))
+    assert runs.step is Step.GENERATIONS
+    assert "grade" not in runs.sentence
+
+
 def test_no_advice_and_free_grades():
     assert asked(0.0, 0.0, 0.0).undefined.startswith("nothing varied")
-    only = asked(0.1, 0.0, 0.0, more_tasks=False)
+    only = asked(0.1, 0.0, 0.0, without=(Step.TASKS,))
     assert only.undefined == "all of the variance is between tasks: only more tasks lower it"
     assert only.step is Step.NONE
     free = asked(0.1, 0.05, 0.01, prices=Prices(generation=1.0))

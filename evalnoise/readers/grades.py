@@ -1,0 +1,190 @@
+"""Grades: scores of tasks, generations and repeated grades, from a table file of any origin or from a store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evalnoise.readers.arms import find_arm, find_protocol
+from evalnoise.readers.counts import Judged, read_judged
+from evalnoise.readers.longtable import Kind, Wanted, read_long_table
+from evalnoise.store.store import SHORT, Store
+from schemas.errors import DataError
+
+Ints = NDArray[np.int64]
+
+ABSENT: Final = "-"
+"""Name of a column that the file does without: one generation of each task, or one grade of each generation."""
+_REMEDY: Final = "docs/guide/components.md shows the format."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grades:
+    """Grades in long form; arrays have one entry per grade that exists."""
+
+    source: str
+    """Where they come from, for people."""
+    tasks: tuple[str, ...]
+    """All tasks, also those without a grade."""
+    task: Ints
+    """Place in `tasks`."""
+    output: Ints
+    """Number of the output over all tasks."""
+    scores: NDArray[np.float64]
+    """Scores."""
+    missing: int
+    """Grades that are missing: unmeasured cells, unparsed verdicts, empty fields. They are in no number."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The columns of a file of grades; `ABSENT` for a generation or grade that there is only one of."""
+
+    task: str = "task"
+    """Which task."""
+    generation: str = "generation"
+    """Which generation of the task; any text, distinct within a task."""
+    grade: str = "grade_repeat"
+    """Which grade of the generation; any text, distinct within a generation."""
+    score: str = "score"
+    """The score; empty or null where the grade is missing."""
+
+
+def read_grades(path: Path, columns: Columns | None = None, *, scale: tuple[float, float] = (0.0, 1.0)) -> Grades:
+    """Grades of a file, one row per grade; tasks may differ in their generations, and generations in their grades.
+
+    Args:
+        path: A table as of `read_long_table`.
+        columns: What its columns are called.
+        scale: Smallest and largest score that there can be.
+
+    Raises:
+        DataError: The file is no such table, holds no row, a score is out of scale, or a grade is there twice; file, row and
+            column are named.
+    """
+    names = columns or Columns()
+    wanted = {"task": Wanted(names.task), "score": Wanted(names.score, Kind.NUMBER)}
+    optional = {"generation": names.generation, "grade": names.grade}
+    wanted |= {key: Wanted(name) for key, name in optional.items() if name != ABSENT}
+    table = read_long_table(path, wanted)
+    if not table.num_rows:
+        raise DataError(str(path), expected="a row per grade", found="no row", remedy=_REMEDY)
+    tasks, task = _codes(table, "task")
+    generation, grade = (_codes(table, key)[1] if key in wanted else np.zeros(len(task), dtype=np.int64) for key in optional)
+    output = _number(task, generation)
+    given = [name for name in (names.task, *optional.values()) if name != ABSENT]
+    _refuse_twice(path, given, _number(output, grade))
+    scores = table["score"].combine_chunks()
+    known = ~np.asarray(scores.is_null(), dtype=np.bool_)
+    values = np.asarray(scores.fill_null(scale[0]), dtype=np.float64)
+    _refuse_range(path, names.score, values, scale)
+    return Grades(
+        source=str(path),
+        tasks=tasks,
+        task=task[known],
+        output=output[known],
+        scores=values[known],
+        missing=int((~known).sum()),
+    )
+
+
+def _codes(table: pa.Table, key: str) -> tuple[tuple[str, ...], Ints]:
+    column = table[key].combine_chunks()
+    return tuple(column.dictionary.to_pylist()), np.asarray(column.indices, dtype=np.int64)
+
+
+def _number(outer: Ints, inner: Ints) -> Ints:
+    """One number for each pair."""
+    pairs = outer * (int(inner.max(initial=0)) + 1) + inner
+    return np.asarray(np.unique(pairs, return_inverse=True)[1], dtype=np.int64).ravel()
+
+
+def _refuse_twice(path: Path, names: list[str], places: Ints) -> None:
+    order = np.argsort(places, kind="stable")
+    again = order[1:][places[order][1:] == places[order][:-1]]
+    if not again.size:
+        return
+    row = int(again.min())
+    first = int(np.flatnonzero(places == places[row])[0])
+    missing = "" if len(names) == 3 else " If tasks have several generations or grades, name the column that numbers them."
+    raise DataError(
+        f"{path}, row {row + 1}, columns {', '.join(names)}",
+        expected="each grade once",
+        found=f"the same as in row {first + 1}" + (f" ({again.size} rows are such)" if again.size > 1 else ""),
+        remedy=f"Number the grades of a generation, or take the copies out.{missing}",
+    )
+
+
+def _refuse_range(path: Path, column: str, values: NDArray[np.float64], scale: tuple[float, float]) -> None:
+    low, high = scale
+    bad = np.flatnonzero((values < low) | (values > high))
+    if bad.size:
+        raise DataError(
+            f"{path}, row {int(bad[0]) + 1}, column {column!r}",
+            expected=f"a score from {low:g} to {high:g}",
+            found=f"{float(values[bad[0]])!r}" + (f" (and {bad.size - 1} more out of range)" if bad.size > 1 else ""),
+            remedy="Say the smallest and largest score with --scale LOW HIGH, or mend the row.",
+        )
+
+
+# --- from a store --------------------------------------------------------------------------------------------------------
+
+
+def find_grades(connection: Any, store: str | Path, text: str) -> Grades:
+    """The grades of STUDY/STACK/CONDITION, where CONDITION may be a judge's; names as of `find_arm`. Raises StoreError."""
+    parts = text.split("/")
+    if 2 <= len(parts) <= 3 and all(parts):
+        study, digest, status = find_protocol(connection, store, text, parts[0])
+        judge = Store.open(store, create=False).protocol(digest).study.get("judge") or {}
+        if parts[-1] in {condition["name"] for condition in judge.get("conditions", ())}:
+            wanted = parts[1] if len(parts) == 3 else None
+            found = [
+                one for one in read_judged(connection, study, digest) if one.condition == parts[-1] and wanted in {None, one.stack}
+            ]
+            if len(found) == 1:
+                return _of_verdicts(found[0], f"{study} ({digest[:SHORT]})", complete=status == "complete")
+    arm = find_arm(connection, store, text)
+    frozen = arm.kind in {"replay", "reverify"}
+    cells, measured = arm.cells, arm.cells.measured
+    task, replicate = np.nonzero(measured)
+    notes = [] if arm.complete else [_INCOMPLETE]
+    if frozen:
+        notes.append("its replicates verify one frozen output of each task: they are grades, and the verifier is the grader")
+    else:
+        notes.append("each replicate is a generation with one grade: the verifier's")
+    if not cells.binary:
+        notes.append("scores are graded here, and pass or fail in the rows of `estimates`")
+    return Grades(
+        source=arm.label,
+        tasks=cells.task_ids,
+        task=task.astype(np.int64),
+        output=(task if frozen else task * measured.shape[1] + replicate).astype(np.int64),
+        scores=cells.scores[measured],
+        missing=int((~measured).sum()),
+        notes=tuple(notes),
+    )
+
+
+_INCOMPLETE: Final = "the protocol is not complete yet, so these numbers may change"
+
+
+def _of_verdicts(judged: Judged, study: str, *, complete: bool) -> Grades:
+    parsed = judged.verdicts >= 0
+    task, _ = np.nonzero(parsed)
+    frozen = "the judge grades one frozen output of each task: task and generation are confounded"
+    return Grades(
+        source=f"{study}, {judged.stack}, {judged.condition}",
+        tasks=tuple(str(position) for position in judged.positions),
+        task=task.astype(np.int64),
+        output=task.astype(np.int64),
+        scores=(judged.verdicts[parsed] == 1).astype(np.float64),
+        missing=int((~parsed).sum()),
+        notes=(*(() if complete else (_INCOMPLETE,)), frozen),
+    )
