@@ -20,6 +20,7 @@ class ExitCode(IntEnum):
     BLOCKED = 9
     SERVER = 10
     BUDGET = 11
+    GATE = 12
     INTERRUPTED = 130
 
 
