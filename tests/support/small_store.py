@@ -90,7 +90,7 @@ def _commit_cells(made: StudyStore, condition: str, replicate: int) -> None:
         facts = {"candidate_sha256": digest(text)}
         generations.append(row(GENERATIONS, made, i, candidate=text, response_class="complete", text=text, **facts))
         detail = "input 0: expected 1, found \x1b[5m2" if text is HOSTILE else ""
-        executions.append(row(EXECUTIONS, made, i, detail=detail, **facts, **verdict))
+        executions.append(row(EXECUTIONS, made, i, detail=detail, rechecks="[]", **facts, **verdict))
         outcomes.append(row(OUTCOMES, made, i, score=float(verdict["outcome"] == "pass"), attempts=1, **facts, **verdict))
         calls.append(row(CALLS, made, i, provider="openai", cost_usd=0.125 if i == 0 else None, sent_at=SENT, answered_at=SENT))
     outcomes.append(row(OUTCOMES, made, 2, outcome="unmeasured", reason="reference-unusable"))
