@@ -13,6 +13,7 @@ from flows import (
     cli_components,
     cli_doctor,
     cli_export,
+    cli_gate,
     cli_init,
     cli_query,
     cli_recording,
@@ -100,6 +101,8 @@ app.command("ranking")(guarded(cli_budget.ranking))
 app.command("design")(guarded(cli_budget.design))
 app.command("components")(guarded(cli_components.components))
 app.command("agreement")(guarded(cli_agreement.agreement))
+app.command("gate")(guarded(cli_gate.gate))
+app.command("aa")(guarded(cli_gate.aa))
 app.command("catalog")(guarded(cli_query.catalog))
 app.command("coupling")(guarded(cli_recording.coupling))
 app.add_typer(cli_recording.app, name="recording", help="Recordings: make, import, list, show, diff, verify.")

@@ -21,6 +21,7 @@ class ExitCode(IntEnum):
     SERVER = 10
     BUDGET = 11
     GATE = 12
+    INCONCLUSIVE = 13
     INTERRUPTED = 130
 
 

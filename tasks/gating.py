@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,13 @@ from evalnoise.readers.cells import Cells
 from evalnoise.readers.fitness import unfit_for_decisions
 from evalnoise.readers.sameness import Aspect, Sameness, not_independent, same_measurement
 from evalnoise.stats.aa import Article, article_rule
+from evalnoise.stats.estimate import Covers
 from evalnoise.stats.gate import Decision, Gated, GateRule, gate, settle
+from evalnoise.stats.power import AchievedPower, Effect, PowerTest, achieved_power
 from evalnoise.stats.side import Side
 from evalnoise.store.catalog import connect
+
+_SIMULATIONS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class Compared:
     """What differs between the two measurements."""
     article: Article | None
     """What the published rule says; None unless it was asked for."""
+    power: tuple[AchievedPower, ...]
+    """Power against a loss of the margin by simulation, for each way in which it may be spread; empty where there is no model."""
 
     @property
     def decision(self) -> Decision:
@@ -94,7 +100,42 @@ def compare(base: Found, new: Found, rule: GateRule, *, allowed: Collection[Aspe
     unfit = (*not_independent(one, other), *sameness.demands, *base.against, *new.against)
     gated = gate(side_new, side_base, rule, unfit=unfit, only_new=only_new, only_base=only_base, clusters=clusters)
     published = article_rule(side_new, side_base, level=1 - rule.alpha) if article else None
-    return Compared(benchmark=other.cells.benchmark, base=one, new=other, gated=gated, sameness=sameness, article=published)
+    return Compared(
+        benchmark=other.cells.benchmark,
+        base=one,
+        new=other,
+        gated=gated,
+        sameness=sameness,
+        article=published,
+        power=power_by_simulation(side_base, gated),
+    )
+
+
+def power_by_simulation(base: Side, gated: Gated) -> tuple[AchievedPower, ...]:
+    """Chance that a true loss of the margin is significant, with base as the pilot: spread over tasks, in a few, and mixed.
+
+    For pass and fail, these tasks, and a base with two runs of some task. By the normal form of the same test.
+    """
+    tested, rule = gated.tested, gated.rule
+    if tested.covers != Covers.BENCHMARK or not base.binary or not tested.runs_new or int(base.runs.max(initial=0)) < 2:
+        return ()
+    alpha = 2 * rule.alpha if rule.one_sided else rule.alpha
+    return tuple(
+        found
+        for effect in Effect
+        for found in achieved_power(
+            base.passes,
+            base.runs,
+            delta=rule.margin,
+            runs_a=tested.runs_base,
+            runs_b=tested.runs_new,
+            effect=effect,
+            tests=(PowerTest.CMH,),
+            alpha=alpha,
+            simulations=_SIMULATIONS,
+            seed=rule.seed,
+        )
+    )
 
 
 def together(members: Sequence[Compared], primary: int = 0) -> Outcome:
@@ -105,15 +146,5 @@ def together(members: Sequence[Compared], primary: int = 0) -> Outcome:
         note = "the published rule has no correction for several benchmarks" if len(members) > 1 else ""
         return Outcome(decision=decision, members=tuple(members), primary=primary, note=note)
     family = settle([member.gated for member in members], primary)
-    settled = tuple(
-        Compared(
-            benchmark=member.benchmark,
-            base=member.base,
-            new=member.new,
-            gated=gated,
-            sameness=member.sameness,
-            article=None,
-        )
-        for member, gated in zip(members, family.members, strict=True)
-    )
+    settled = tuple(replace(member, gated=gated) for member, gated in zip(members, family.members, strict=True))
     return Outcome(decision=family.decision, members=settled, primary=primary, note=family.note)

@@ -38,6 +38,8 @@ _MODEL_OPTIONS: Final = frozenset({"name", "base_url", "api", "api_key_env", "st
 _SIMULATED: Final = frozenset({"seed", "alpha", "beta", "stable"})
 """Options of the oracle that say which model it simulates."""
 _GRADING_RULES: Final = ("response_mapping", "extractor", "checker", "supervisor")
+_ASKED_FOR: Final = frozenset({"executor", "unsandboxed_providers"})
+"""Of the verifier's options those that are no fact of the measurement: what the executor came to is one."""
 _LONGEST: Final = 60
 
 
@@ -102,7 +104,8 @@ def _facts(arm: Arm) -> dict[Aspect, dict[str, Any]]:
         Aspect.MODEL: {"model": stack["model"]} | {key: options.get(key) for key in sorted(of_model)},
         Aspect.PROMPT: {"prompt": stack.get("prompt")},
         Aspect.SUITE: {
-            "benchmark": frozen.benchmark, "tasks (SHA-256)": frozen.benchmark_sha256, "limit": frozen.limit, "n_tasks": frozen.n_tasks,
+            "benchmark": frozen.benchmark, "tasks (SHA-256)": frozen.benchmark_sha256, "limit": frozen.limit,
+            "number of tasks": frozen.n_tasks,
         },
         Aspect.GRADER: _grader(frozen, stack),
         Aspect.JUDGE: {"judge": frozen.study.get("judge"), "providers": _of_judges(frozen)},
@@ -148,11 +151,8 @@ def _grader(frozen: Protocol, stack: dict[str, Any]) -> dict[str, Any]:
     name = stack["name"]
     executor = {f"executor {key}": value for key, value in frozen.executors.get(name, {}).items()}
     rules = {f"version of {rule}": frozen.measurement.get(rule) for rule in _GRADING_RULES}
-    # The request for an executor ("auto") is no fact of the measurement: what it came to is.
-    limits = {
-        key: value for key, value in (stack.get("verifier") or {}).items() if key not in {"executor", "unsandboxed_providers"}
-    }
-    return {"checker": frozen.checkers.get(name), **executor, **rules, **{f"verifier.{key}": limits[key] for key in limits}}
+    limits = {f"verifier.{key}": value for key, value in (stack.get("verifier") or {}).items() if key not in _ASKED_FOR}
+    return {"checker": frozen.checkers.get(name), **executor, **rules, **limits}
 
 
 def _of_judges(frozen: Protocol) -> dict[str, Any]:

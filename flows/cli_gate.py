@@ -1,0 +1,157 @@
+"""`evalnoise gate`: may NEW replace BASE; `evalnoise aa`: what differences an arm could show at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
+
+if TYPE_CHECKING:  # imported where they are needed, so that `--help` answers at once
+    from evalnoise.readers.sameness import Aspect
+    from evalnoise.stats.gate import GateRule
+    from tasks.gating import Compared
+
+_ARM = "STUDY, STUDY/CONDITION or STUDY/STACK/CONDITION"
+_CLAIMS, _RULES, _ALLOWED = ("benchmark", "population"), ("claim", "article"), ("suite", "grader", "judge", "sampling")
+
+
+def gate(
+    base: Annotated[str, typer.Argument(help=f"What NEW must not fall behind: {_ARM}.", metavar="BASE")],
+    new: Annotated[str, typer.Argument(help=f"What asks to pass: {_ARM}.", metavar="NEW")],
+    *,
+    margin: Annotated[float, typer.Option("--margin", help="Loss of score that must be excluded to pass.")] = 0.02,
+    claim: Annotated[
+        str, typer.Option("--claim", help="benchmark: these tasks, new runs; population: new tasks too.", metavar="CLAIM")
+    ] = "benchmark",
+    alpha: Annotated[float, typer.Option("--alpha", help="Level of the test, and of the limit of the loss.")] = 0.05,
+    one_sided: Annotated[bool, typer.Option("--one-sided", help="Test against worse alone.")] = False,
+    tolerate: Annotated[
+        bool, typer.Option("--tolerate-within-margin", help="Pass a significant loss that is surely under the margin.")
+    ] = False,
+    also: Annotated[list[str] | None, typer.Option("--also", help="A further benchmark. Repeatable.", metavar="BASE,NEW")] = None,
+    primary: Annotated[
+        str | None,
+        typer.Option("--primary", help="Of several, the one that decides. Default: BASE NEW's.", metavar="BENCHMARK"),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", help=f"What may differ, too: {', '.join(_ALLOWED)}. Repeatable.", metavar="WHAT"),
+    ] = None,
+    rule: Annotated[
+        str, typer.Option("--rule", help="claim, or article: the published rule of two thresholds.", metavar="RULE")
+    ] = "claim",
+    max_unmeasured: Annotated[
+        float, typer.Option("--max-unmeasured", help="Share of unmeasured cells above which nothing is decided.")
+    ] = 0.1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the permutation test and of simulated power.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Also write a JUnit report.", metavar="FILE")] = None,
+    github: Annotated[bool, typer.Option("--github", help="Also print GitHub annotations.")] = False,
+    store: StoreOption = DEFAULT_STORE,
+    base_store: Annotated[Path | None, typer.Option("--base-store", help="Store of BASE, if it is another.", metavar="DIR")] = None,
+) -> None:
+    """Decide whether NEW may replace BASE: block (exit 12), pass (0), or inconclusive (13), on a declared claim."""
+    import json
+
+    from flows.gate_files import github_lines, write_junit
+    from flows.gate_view import as_json as facts_of
+    from flows.gate_view import exit_code, print_gate
+    from tasks.gating import compare, find, together
+
+    declared = _rule(margin, claim, alpha, one_sided=one_sided, tolerate=tolerate, max_unmeasured=max_unmeasured, seed=seed)
+    if rule not in _RULES:
+        raise misuse(f"--rule {rule}: expected {' or '.join(_RULES)}")
+    allowed = _allowed(allow or [])
+    pairs = [(base, new), *map(_pair, also or [])]
+    members = [
+        compare(
+            find(base_store or store, one, "BASE"), find(store, other, "NEW"), declared, allowed=allowed, article=rule == "article"
+        )
+        for one, other in pairs
+    ]
+    outcome = together(members, _primary(members, primary))
+    if junit is not None:
+        write_junit(outcome, junit)
+    if as_json:
+        typer.echo(json.dumps(facts_of(outcome), allow_nan=False))
+    else:
+        print_gate(outcome)
+    if github:
+        for line in github_lines(outcome):
+            typer.echo(line, err=as_json)
+    raise typer.Exit(exit_code(outcome))
+
+
+def _rule(
+    margin: float, claim: str, alpha: float, *, one_sided: bool, tolerate: bool, max_unmeasured: float, seed: int
+) -> GateRule:
+    from evalnoise.stats.estimate import Covers
+    from evalnoise.stats.gate import GateRule
+
+    if claim not in _CLAIMS:
+        raise misuse(f"--claim {claim}: expected {' or '.join(_CLAIMS)}")
+    try:
+        return GateRule(
+            claim=Covers(claim),
+            margin=margin,
+            alpha=alpha,
+            one_sided=one_sided,
+            tolerate_within_margin=tolerate,
+            most_unmeasured=max_unmeasured,
+            seed=seed,
+        )
+    except ValueError as error:
+        raise misuse(str(error)) from None
+
+
+def _allowed(names: list[str]) -> set[Aspect]:
+    from evalnoise.readers.sameness import Aspect
+
+    for name in names:
+        if name not in _ALLOWED:
+            raise misuse(f"--allow {name}: expected one of {', '.join(_ALLOWED)}")
+    return {Aspect(name) for name in names}
+
+
+def _pair(text: str) -> tuple[str, str]:
+    one, comma, other = text.partition(",")
+    if not (one and comma and other) or "," in other:
+        raise misuse(f"--also {text}: expected BASE,NEW, each {_ARM}")
+    return one, other
+
+
+def _primary(members: list[Compared], name: str | None) -> int:
+    if name is None:
+        return 0
+    found = [i for i, member in enumerate(members) if member.benchmark == name]
+    if len(found) != 1:
+        known = ", ".join(member.benchmark for member in members)
+        raise misuse(f"--primary {name}: expected the name of one benchmark of: {known}")
+    return found[0]
+
+
+def aa(
+    arm: Annotated[str, typer.Argument(help=f"The arm: {_ARM}.", metavar="ARM")],
+    *,
+    alpha: Annotated[float, typer.Option("--alpha", help="Two-sided error level.")] = 0.05,
+    power: Annotated[float, typer.Option("--power", help="Power.")] = 0.8,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Say which differences two arms like this one could show: the A/A minimum detectable effect, and whether runs drift."""
+    import json
+
+    from flows.aa_view import as_json as facts_of
+    from flows.aa_view import measure_itself, print_aa
+    from tasks.gating import find
+
+    if not 0 < alpha < 0.5 or not alpha / 2 < power < 1:
+        raise misuse(f"--alpha {alpha!r}, --power {power!r}: expected alpha in (0, 0.5) and power in (alpha/2, 1)")
+    found = measure_itself(find(store, arm, "the arm"), alpha=alpha, power=power)
+    if as_json:
+        typer.echo(json.dumps(facts_of(found), allow_nan=False))
+    else:
+        print_aa(found)
