@@ -116,8 +116,15 @@ def _judge(judged: Judged, drawn: Drawn, whose: str) -> Iterator[Block]:
 def _against(
     about: str, verdicts: Ints, reference: Ints, *, numbers: Sequence[tuple[str, Estimate]], found: Calibration, drawn: Drawn
 ) -> Block:
-    facts = (("verdicts with a known answer", found.verdicts), ("of them with a confidence", found.stated))
     table = confusion(verdicts, reference, level=drawn.level).table
+    known = int((reference != NONE).sum())
+    without = int(((verdicts == NONE) & (reference != NONE)).sum())
+    facts = (
+        ("items with a known answer", known),
+        ("of them without a majority", without),
+        ("verdicts", found.verdicts),
+        ("with a confidence", found.stated),
+    )
     return Block(
         about=about,
         kind="reference",

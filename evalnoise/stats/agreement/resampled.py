@@ -66,6 +66,8 @@ def with_percentiles(
 def straight(estimate: Estimate, value: float | None, *, slope: float, offset: float) -> Estimate:
     """The estimate of offset + slope x, with the ends of x's interval put through it; the value is given, exactly rounded."""
     ends = [None if end is None else offset + slope * end for end in (estimate.lo, estimate.hi)]
+    # An end that is the value itself, but for rounding, is the value: an interval must not leave it out.
+    ends = [value if end is not None and value is not None and abs(end - value) <= _SAME else end for end in ends]
     lo, hi = ends if slope > 0 else ends[::-1]
     return dataclasses.replace(estimate, value=value, lo=lo, hi=hi)
 
