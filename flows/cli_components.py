@@ -110,5 +110,5 @@ def _said(fit: Reml) -> str:
     shown = ", ".join(f"{of} {value:.5f}" for of, value in fit.components.items())
     if fit.largest_difference is None:
         return f"REML: {shown}."
-    verdict = "it agrees" if fit.agrees else "IT DOES NOT AGREE"
-    return f"REML: {shown}; {verdict} ({100 * fit.largest_difference:.3g} % of the total apart at most)."
+    verdict = {True: "it agrees", False: "IT DOES NOT AGREE", None: "in an unbalanced design both may be right"}[fit.agrees]
+    return f"REML: {shown}; {verdict} (at most {100 * fit.largest_difference:.3g} % of the total apart)."

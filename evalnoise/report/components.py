@@ -224,15 +224,15 @@ def lines(report: ComponentReport) -> Iterator[str]:
 
 def _design(report: ComponentReport) -> str:
     found = report.found
-    generations, grades = (_span(*pair) for pair in (found.n_generations, found.n_grades))
+    generations, grades = _span(*found.n_generations, "generation"), _span(*found.n_grades, "grade")
     missing = f", {counted(report.grades.missing, 'grade')} missing" if report.grades.missing else ""
     dropped = f", {counted(found.dropped, 'task')} without a grade" if found.dropped else ""
-    each = f"{generations} generations of a task, {grades} grades of a generation"
+    each = f"{generations} of each task, {grades} of each generation"
     return f"{counted(found.n_tasks, 'task')}, {each}{'' if found.balanced else ' (unbalanced)'}{missing}{dropped}"
 
 
-def _span(low: float, high: float) -> str:
-    return f"{low:g}" if low == high else f"{low:.3g} to {high:.3g}"
+def _span(low: float, high: float, noun: str) -> str:
+    return f"{low:g} {noun}{'' if low == 1 else 's'}" if low == high else f"{low:.3g} to {high:.3g} {noun}s"
 
 
 def _table(report: ComponentReport) -> Iterator[str]:
@@ -240,8 +240,10 @@ def _table(report: ComponentReport) -> Iterator[str]:
     percent = _level(report)
     rows = [("component", "raw", "clipped", "share", f"{percent} over new tasks, of the raw one")]
     for part in parts:
-        one = report.intervals[part.of]
+        one, limit = report.intervals[part.of], report.limit.get(part.of)
         shown = interval(one.lo, one.hi, 5) or f"none: {one.undefined}"
+        if limit is not None:
+            shown = f"it never varied: at most {number(limit.hi, 5)}, one-sided"
         share = UNDEFINED if part.share is None else f"{100 * part.share:.1f} %"
         rows.append((part.of.value, number(part.raw, 5), number(part.clipped, 5), share, shown))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
@@ -283,10 +285,10 @@ def _repeats(report: ComponentReport) -> Iterator[str]:
 def _notes(report: ComponentReport) -> Iterator[str]:
     for part in report.found.parts:
         note = report.intervals[part.of].note
-        if note:
+        if note and part.of not in report.limit:
             yield f"{part.of}: {note}"
     for of, one in report.limit.items():
-        yield f"{of}: it never varied; at most {number(one.hi, 5)} ({one.note})"
+        yield f"{of}: {one.note}"
     for of, one in report.normal.items():
         yield f"{of}: normal limits {interval(one.lo, one.hi, 5)}; {one.note}"
     if not report.found.balanced and report.found.n_tasks > 1:

@@ -38,13 +38,15 @@ class Reml:
     """What the optimiser warned of."""
     largest_difference: float | None
     """Largest difference from the analysis of variance, as part of its total; None when the fit failed or that is not above 0."""
+    balanced: bool
+    """Whether the design is balanced; in another one the two are different estimates of the same."""
     method: str = "restricted maximum likelihood (statsmodels MixedLM)"
     """How it was made."""
 
     @property
     def agrees(self) -> bool | None:
-        """Whether it confirms the analysis of variance, to 1 % of the total; None when it says nothing."""
-        return None if self.largest_difference is None else self.largest_difference <= SAME
+        """Whether it confirms the analysis of variance, to 1 % of the total; None when it failed, or the design is unbalanced."""
+        return None if self.largest_difference is None or not self.balanced else self.largest_difference <= SAME
 
 
 def reml(task: ArrayLike, output: ArrayLike, scores: ArrayLike, *, found: Components | None = None) -> Reml:
@@ -62,22 +64,29 @@ def reml(task: ArrayLike, output: ArrayLike, scores: ArrayLike, *, found: Compon
     estimates = components(from_long(task, output, scores)) if found is None else found
     refused = _refused(estimates)
     if refused:
-        return _failed(refused)
+        return _failed(refused, estimates)
     tasks, outputs, values = np.asarray(task), np.asarray(output), np.asarray(scores, dtype=np.float64)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             fit, parts = _fit(tasks, outputs, values, estimates)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
-            return _failed(f"the fit ended with an error: {error}")
+            return _failed(f"the fit ended with an error: {error}", estimates)
     said = tuple(dict.fromkeys(str(warning.message) for warning in caught if "Deprecation" not in warning.category.__name__))
     reason = _doubt(parts, said, converged=bool(fit.converged))
     if reason:
-        return _failed(reason, said, converged=bool(fit.converged))
+        return _failed(reason, estimates, said, converged=bool(fit.converged))
     total = estimates.total or 0.0
     raw = {part.of: part.raw or 0.0 for part in estimates.parts}
     apart = max(abs(parts[of] - raw[of]) for of in parts)
-    return Reml(components=parts, converged=True, failed="", warnings=said, largest_difference=apart / total if total > 0 else None)
+    return Reml(
+        components=parts,
+        converged=True,
+        failed="",
+        warnings=said,
+        largest_difference=apart / total if total > 0 else None,
+        balanced=estimates.balanced,
+    )
 
 
 def _refused(found: Components) -> str:
@@ -115,5 +124,7 @@ def _doubt(parts: dict[Level, float], said: tuple[str, ...], *, converged: bool)
     return f"the optimiser warned: {said[0]}{where}" if said else ""
 
 
-def _failed(reason: str, said: tuple[str, ...] = (), *, converged: bool = False) -> Reml:
-    return Reml(components=None, converged=converged, failed=reason, warnings=said, largest_difference=None)
+def _failed(reason: str, found: Components, said: tuple[str, ...] = (), *, converged: bool = False) -> Reml:
+    return Reml(
+        components=None, converged=converged, failed=reason, warnings=said, largest_difference=None, balanced=found.balanced
+    )

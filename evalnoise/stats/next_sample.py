@@ -125,9 +125,14 @@ def _grader_first(parts: Variances) -> bool:
 def _numbers(variance: float, gains: tuple[Gain, ...], without: Collection[Step]) -> str:
     tasks, generations, grades = gains
     terms = (tasks.removes - generations.removes, generations.removes - grades.removes, grades.removes)
-    names = ("between tasks", "generation", "grader")
     # A level that cannot be judged has its variance in the one above.
-    known = [True, Step.GENERATIONS not in without or terms[1] > 0, Step.GRADES not in without or terms[2] > 0]
+    frozen, single = Step.GENERATIONS in without, Step.GRADES in without
+    names = (
+        "between tasks and generations" if frozen else "between tasks",
+        "generation+grader" if single else "generation",
+        "grader",
+    )
+    known = (True, not frozen, not single)
     shares = ", ".join(
         f"{100 * term / variance:.0f} % {name}" for term, name, shown in zip(terms, names, known, strict=True) if shown
     )

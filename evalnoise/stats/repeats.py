@@ -138,9 +138,8 @@ def _stopping_rule(question: float, grader: float, completions: int, tol: float,
     if k is None:
         return f"{rule}. With {facts}: {NO_SIGNAL}."
     if grader <= 0:
-        return (
-            f"{rule}. With {facts}: one grade is enough, because the grader's variance is {'0' if grader == 0 else 'not above 0'}."
-        )
+        seen = "came out as 0; that is no proof that it is" if grader == 0 else "is not above 0; more data may say otherwise"
+        return f"{rule}. With {facts}: one grade, because the grader's variance {seen}."
     return f"{rule}. With {facts}: {k} grade{'' if k == 1 else 's'} of each generation."
 
 

@@ -50,6 +50,7 @@ def test_the_ends_of_the_rule():
     assert "no number of grades" in none.undefined
     assert "no number of grades" in none.sentence
     assert k_selection(-0.001, 0.0, n_tasks=5).k == 1
+    assert "no proof" in k_selection(0.1, 0.0, n_tasks=5).sentence
     zero = k_selection(0.1, -0.01, n_tasks=5)
     assert zero.k == 1
     assert "not above 0" in zero.sentence
