@@ -11,6 +11,7 @@ from evalnoise.store.catalog import build_catalog, connect
 from evalnoise.store.partition import PartitionWrite
 from schemas.tables import BUDGETS, CHECKS, CONTRASTS, ESTIMATES
 from tasks.analysis.budgets import budget_rows
+from tasks.analysis.clusters import cluster_rows
 from tasks.analysis.components import component_rows, graded
 from tasks.analysis.judges import judge_pair_rows, judge_rows
 from tasks.analysis.ladder import ladder_rows
@@ -36,8 +37,11 @@ def analyse(shop: Workshop) -> None:
         grades = graded(shop, counts, judged)
         checks = list(check_rows(shop, connection, grades))
     rungs, contrasts = ladder_rows(shop, counts)
+    in_clusters, cluster_contrasts = cluster_rows(shop, counts)
     contrasts += judge_pair_rows(shop, judged) + list(pair_rows(shop, counts))
     estimates = rungs + judge_rows(shop, judged) + list(component_rows(shop, grades))
+    estimates += in_clusters
+    contrasts += cluster_contrasts
     drifts = find_drift(shop, sums)
     estimates += [*order_rows(shop, drifts), *noise_rows(shop, counts), *reliability_rows(shop, counts)]
     checks += drift_checks(shop, drifts)

@@ -235,14 +235,14 @@ def _robust(column: _Column, level: float) -> ClusteredMean:
         raise ValueError(f"{ONE_CLUSTER}, not {g}")
     squares = _sum_of_squares(column.values, column.clusters, column.divisor)
     plain = _sum_of_squares(column.values, np.arange(n), column.divisor)
-    se = math.sqrt(squares * Fraction(g, g - 1)) / n
+    se = math.sqrt(squares * Fraction(g, (g - 1) * n * n))
     half = float(-stdtrit(g - 1, alpha_of(level) / 2)) * se
     base = column.estimate(Method.CLUSTER_ROBUST)
     note = joined(column.note or (SAME_MEAN if squares == 0 else ""), _clusters_note(sizes))
     return ClusteredMean(
         result=base.spanning(column.value - half, column.value + half, level=level, covers=Covers.POPULATION, note=note),
         se=se,
-        se_cr0=math.sqrt(squares) / n,
+        se_cr0=math.sqrt(squares / (n * n)),
         se_plain=math.sqrt(plain / (n * (n - 1))),
         n_clusters=g,
         largest=int(sizes.max()),
