@@ -10,11 +10,13 @@ import typer
 from flows import (
     cli_agreement,
     cli_budget,
+    cli_compare,
     cli_components,
     cli_doctor,
     cli_export,
     cli_gate,
     cli_init,
+    cli_order,
     cli_query,
     cli_recording,
     cli_rerun,
@@ -99,10 +101,15 @@ app.command("budget")(guarded(cli_budget.budget))
 app.command("power")(guarded(cli_budget.power))
 app.command("ranking")(guarded(cli_budget.ranking))
 app.command("design")(guarded(cli_budget.design))
+app.command("compare")(guarded(cli_compare.compare))
 app.command("components")(guarded(cli_components.components))
 app.command("agreement")(guarded(cli_agreement.agreement))
 app.command("gate")(guarded(cli_gate.gate))
 app.command("aa")(guarded(cli_gate.aa))
+app.command("drift")(guarded(cli_order.drift))
+app.command("tasks")(guarded(cli_order.tasks))
+app.command("nights")(guarded(cli_order.nights))
+app.command("sequential")(guarded(cli_order.sequential))
 app.command("catalog")(guarded(cli_query.catalog))
 app.command("coupling")(guarded(cli_recording.coupling))
 app.add_typer(cli_recording.app, name="recording", help="Recordings: make, import, list, show, diff, verify.")

@@ -37,6 +37,16 @@ class Arm:
         """The condition's kind: live, temperature-zero, replay or reverify."""
         return str(next(c["kind"] for c in self.frozen.study["conditions"] if c["name"] == self.cells.condition))
 
+    @property
+    def one_draw(self) -> bool:
+        """Whether every replicate has the same answers or candidates, so that they say nothing about new runs."""
+        condition = next(c for c in self.frozen.study["conditions"] if c["name"] == self.cells.condition)
+        if condition.get("source") is not None:
+            return True
+        stack = next(one for one in self.frozen.study["stacks"] if one["name"] == self.cells.stack)
+        spec = {**(stack.get("provider") or {}), **(condition.get("provider") or {})}
+        return spec.get("name") == "recording" and spec.get("pairing") == "fixed"
+
 
 def find_arm(connection: Any, store: str | Path, text: str) -> Arm:
     """The arm that a text names: `ARM`.
@@ -68,6 +78,32 @@ def find_arm(connection: Any, store: str | Path, text: str) -> Arm:
     if cells is None:
         raise _no(store, text, f"sealed outcomes of {stack} under {condition}", "none yet", "Run the study, or finish it.")
     return Arm(f"{study} ({digest[:SHORT]}), {stack}, {condition}", cells, frozen, status == "complete")
+
+
+def find_arms(connection: Any, store: str | Path, text: str, *, condition: str | None = None) -> list[Arm]:
+    """Every stack of a study under one condition, for STUDY or STUDY/CONDITION; the one arm of STUDY/STACK/CONDITION.
+
+    Args:
+        connection: A connection to the store's catalog, as of `evalnoise.connect`.
+        store: The store's folder.
+        text: What the user wrote.
+        condition: The condition of a study that is named alone; None: its only one of kind live.
+
+    Raises:
+        StoreError: There is no such thing; the message lists what there is.
+    """
+    parts = text.split("/")
+    if len(parts) > 2 or not all(parts):
+        return [find_arm(connection, store, text)]
+    _, digest, _ = find_protocol(connection, store, text, parts[0])
+    frozen = Store.open(store, create=False).protocol(digest)
+    conditions = {one["name"]: one["kind"] for one in frozen.study["conditions"]}
+    live = [name for name, kind in conditions.items() if kind == "live"]
+    named = parts[1] if len(parts) == 2 else condition
+    chosen = _chosen(
+        list(conditions), live if len(conditions) > 1 else list(conditions), named=named, what="condition", where=(store, text)
+    )
+    return [find_arm(connection, store, f"{digest}/{stack['name']}/{chosen}") for stack in frozen.study["stacks"]]
 
 
 def find_protocol(connection: Any, store: str | Path, text: str, name: str) -> tuple[str, str, str]:

@@ -59,7 +59,7 @@ def panel_of_arms(arms: Sequence[Arm]) -> Panel:
         unmatched=shared.unmatched,
         unmeasured=sum(int((~arm.cells.measured[rows]).sum()) for arm, rows in zip(arms, shared.rows, strict=True)),
         notes=tuple(notes),
-        once_drawn=tuple(arm.kind in {"replay", "reverify"} for arm in arms),
+        once_drawn=tuple(arm.one_draw for arm in arms),
     )
 
 

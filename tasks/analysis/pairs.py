@@ -16,7 +16,7 @@ from evalnoise.stats.estimate import Covers, Estimate, Method, joined
 from evalnoise.stats.multiplicity import adjusted
 from evalnoise.stats.noise import PairNoise
 from evalnoise.stats.pairs import all_pairs
-from evalnoise.stats.samples import Samples
+from evalnoise.stats.samples import Ints, Samples
 from tasks.analysis.ladder import NO_NEW_RUNS, without_new_runs
 from tasks.analysis.rows import Row, protocol_fields
 from tasks.workshop import Workshop
@@ -116,7 +116,7 @@ def _pair(shop: Workshop, rungs: Sequence[Counts], a: int, b: int) -> _Pair:
     return _Pair(one, other, (between.paired_t(*arrays, of="score", level=level), *fresh), noise, new_runs)
 
 
-def _counted(arrays: tuple[between.Ints, ...], noise: PairNoise, alpha: float) -> Contrast:
+def _counted(arrays: tuple[Ints, ...], noise: PairNoise, alpha: float) -> Contrast:
     """The exact test of counts: of one run per task the sign test, of more the CMH test; it has no interval."""
     found = cmh_test(*arrays)
     one_each = noise.wins is not None

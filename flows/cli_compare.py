@@ -1,0 +1,128 @@
+"""`evalnoise compare`: every pair of models, arms of a store or a table of results, with its noise in parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
+
+if TYPE_CHECKING:  # imported by the command, so that `--help` answers at once
+    from evalnoise.readers.panel import Panel
+
+_SORTS = "z, p, difference, se, prediction or name"
+
+
+def compare(
+    arms: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="STUDY/STACK/CONDITION; STUDY or STUDY/CONDITION stands for all of its stacks. With --file none.", metavar="ARM…"
+        ),
+    ] = None,
+    *,
+    store: StoreOption = DEFAULT_STORE,
+    condition: Annotated[
+        str | None,
+        typer.Option("--condition", help="Condition of a study that is named alone. Default: the live one.", metavar="C"),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file", help="A long table instead of a store: .csv, .tsv, .jsonl or .parquet, a row a sample.", metavar="FILE"
+        ),
+    ] = None,
+    model: Annotated[str, typer.Option("--model", help="Column of --file that names the model.", metavar="COLUMN")] = "model",
+    task: Annotated[str, typer.Option("--task", help="Column of --file that names the task.", metavar="COLUMN")] = "task",
+    sample: Annotated[
+        str, typer.Option("--sample", help="Column of --file that numbers samples; it may be missing.", metavar="COLUMN")
+    ] = "sample",
+    score: Annotated[
+        str, typer.Option("--score", help="Column of --file with scores from 0 to 1, or pass and fail.", metavar="COLUMN")
+    ] = "score",
+    covers: Annotated[
+        str,
+        typer.Option(
+            "--covers", help="What z and p cover: population (new tasks) or benchmark (new runs of these).", metavar="WHAT"
+        ),
+    ] = "population",
+    sort: Annotated[str, typer.Option("--sort", help=f"Order of the pairs: {_SORTS}.", metavar="BY")] = "z",
+    everything: Annotated[bool, typer.Option("--all", help="Every pair, not the first twenty.")] = False,
+    plan_tasks: Annotated[
+        int | None,
+        typer.Option("--plan-tasks", min=1, help="Predict the SE on so many tasks. Default: as many as here.", metavar="N"),
+    ] = None,
+    plan_samples: Annotated[
+        int | None, typer.Option("--plan-samples", min=1, help="Predict the SE with so many samples a task.", metavar="K")
+    ] = None,
+    average: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--average", help="Two of these: patterns of models, whose means are compared: --average 'a-*'.", metavar="PATTERN"
+        ),
+    ] = None,
+    null: Annotated[
+        bool, typer.Option("--null", help="The models are training seeds of one: are there as many small p as chance gives?")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with every pair.")] = False,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write every pair into a CSV file.", metavar="FILE")] = None,
+    chart: Annotated[
+        Path | None, typer.Option("--chart", help="Write the charts: a name that ends in .svg, .png or .html.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Compare models pair by pair: difference, its noise in parts, z, p, Holm's p, and what averaging would bring."""
+    from flows.compare_data import Asked, Sort, compared, write_csv
+    from flows.compare_view import print_compared
+
+    if sort not in set(Sort):
+        raise misuse(f"--sort {sort}: expected {_SORTS}")
+    if covers not in {"population", "benchmark"}:
+        raise misuse(f"--covers {covers}: expected population or benchmark")
+    if average and len(average) != 2:
+        raise misuse(f"--average: expected two patterns, found {len(average)}")
+    panel = (
+        _file_panel(file, arms, model=model, task=task, sample=sample, score=score)
+        if file is not None
+        else _store_panel(store, arms or [], condition)
+    )
+    if len(panel.models) < 2:
+        raise misuse(f"expected two models or more, found {len(panel.models)}: {panel.models[0]}")
+    asked = Asked(
+        covers=covers, sort=Sort(sort), plan_tasks=plan_tasks, plan_samples=plan_samples, average=tuple(average or ()), null=null
+    )
+    found = compared(panel, asked)
+    if csv is not None:
+        write_csv(csv, found)
+    if chart is not None:
+        from evalnoise.report.charts import write_chart
+
+        write_chart(chart, panel, found.pairs, found.names)
+    print_compared(found, everything=everything, as_json=as_json)
+
+
+def _file_panel(file: Path, arms: list[str] | None, *, model: str, task: str, sample: str, score: str) -> Panel:
+    from evalnoise.readers.panel import panel_of_file
+
+    if arms:
+        raise misuse("--file takes no arms: the models are those of the file")
+    return panel_of_file(file, model=model, task=task, sample=sample, score=score)
+
+
+def _store_panel(store: Path, texts: list[str], condition: str | None) -> Panel:
+    from contextlib import closing
+
+    import evalnoise
+    from evalnoise.readers.arms import find_arms
+    from evalnoise.readers.panel import panel_of_arms
+
+    if not texts:
+        raise misuse("expected arms as STUDY/STACK/CONDITION, a study with several stacks, or --file")
+    with closing(evalnoise.connect(store)) as connection:
+        found = [arm for text in texts for arm in find_arms(connection, store, text, condition=condition)]
+    labels = [arm.label for arm in found]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise misuse(f"{twice} is named twice: a model against itself needs other samples, not the same ones")
+    return panel_of_arms(found)
