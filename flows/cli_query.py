@@ -1,4 +1,4 @@
-"""The commands that read a store or only compute: `sql`, `status`, `show`, `budget`, `catalog`."""
+"""The commands that read a store: `sql`, `status`, `show`, `catalog`."""
 
 from __future__ import annotations
 
@@ -92,37 +92,6 @@ def _study_of(text: str | None) -> Study | None:
     from evalnoise.studyfile.load import load_study
 
     return load_study(Path(text))
-
-
-def budget(
-    *,
-    w: Annotated[float, typer.Option("--w", help="Within-task variance of each arm.", metavar="W")],
-    tasks: Annotated[int, typer.Option("--tasks", help="Tasks in the benchmark.", metavar="N")],
-    delta: Annotated[float, typer.Option("--delta", help="Difference of scores to resolve.", metavar="D")],
-    alpha: Annotated[float, typer.Option("--alpha", help="Two-sided error level.")] = 0.05,
-    power: Annotated[float, typer.Option("--power", help="Power.")] = 0.8,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
-) -> None:
-    """Say how many runs per arm resolve a difference of scores between two arms on the same tasks."""
-    import json
-
-    from evalnoise.report.numbers import counted
-    from evalnoise.stats.budget import rerun_budget
-
-    try:
-        runs = rerun_budget(w, w, tasks, delta, alpha=alpha, power=power)
-    except ValueError as error:
-        raise misuse(str(error).replace("w_a", "--w")) from None
-    if as_json:
-        facts = {"w": w, "tasks": tasks, "delta": delta, "alpha": alpha, "power": power}
-        method = "two-sided normal test of two independent arms of equal w"
-        typer.echo(json.dumps({"runs": runs, **facts, "method": method, "covers": "benchmark"}))
-        return
-    enough = f"{counted(runs, 'run')} per arm {'resolves' if runs == 1 else 'resolve'} a difference of {delta!r}"
-    typer.echo(f"{enough} on {counted(tasks, 'task')} (alpha {alpha!r}, power {power!r}).")
-    typer.echo("It covers new runs of these tasks, not other tasks.")
-    if w == 0:
-        typer.echo("A w of 0 says that nothing varied in the runs that were seen; it does not prove that nothing can.")
 
 
 def catalog(store: StoreOption = DEFAULT_STORE) -> None:

@@ -245,7 +245,8 @@ def _why(budget: Budget, variable_tasks: int | None, *, careful: bool) -> str:
     if budget.runs is None:
         return f"no budget: {budget.undefined}"
     varied = "" if variable_tasks is None else f" and {variable_tasks} variable {'task' if variable_tasks == 1 else 'tasks'}"
-    pilot = f"the pilot had {budget.n_replicates} runs{varied}"
+    runs = "1 run" if budget.n_replicates == 1 else f"{budget.n_replicates} runs"
+    pilot = f"the pilot had {runs}{varied}"
     if careful:
-        return f"the cautious budget, because {pilot}: under 10 of either, w itself is too unsure to plan with"
-    return f"the paper's budget, because {pilot}: 10 of each are enough to plan with w itself"
+        return f"the cautious budget, because {pilot}, and with under 10 of either w itself is too unsure to plan with"
+    return f"the paper's budget, because {pilot}, and 10 of each are enough to plan with w itself"

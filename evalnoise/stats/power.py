@@ -317,7 +317,7 @@ def _simulated(arms: _Arms, simulations: int, seed: int) -> Iterator[Floats]:
     cells = (arms.runs_a + 1) * (arms.runs_b + 1)
     many = counts > cells
     single = np.repeat(pairs[~many], counts[~many], axis=0)
-    grid = np.divmod(np.arange(cells), arms.runs_b + 1)
+    grid = np.divmod(np.arange(cells if many.any() else 0), arms.runs_b + 1)
     features = np.column_stack(_features(grid[0], grid[1], arms)).astype(np.float64)
     groups = [(int(n), *_ordered(pair, arms, features)) for pair, n in zip(pairs[many], counts[many], strict=True)]
     for block, start in enumerate(range(0, simulations, BLOCK)):

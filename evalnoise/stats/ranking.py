@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from evalnoise.stats.budget import smallest
 from evalnoise.stats.contrasts import NO_COMMON_PAIR
-from evalnoise.stats.estimate import PROVES_NOTHING, Covers, alpha_of, joined
+from evalnoise.stats.estimate import PROVES_NOTHING, Covers, joined
 from evalnoise.stats.intervals import ONE_TASK, score_squared_error
 from evalnoise.stats.population_budget import NONE_SUFFICES, twice_in_both
 from evalnoise.stats.variance import Ints, checked_counts, score, task_variances, within_task_variance
@@ -97,8 +97,7 @@ def order(
     """
     if covers not in {Covers.BENCHMARK, Covers.POPULATION}:
         raise ValueError(f"covers is benchmark or population, not {covers!r}")
-    if not 0.5 < level < 1.0:
-        raise ValueError(f"the chance of a right order lies between 1/2 and 1, not {level!r}")
+    _check_level(level)
     ka, na, kb, nb = twice_in_both(passes_a, runs_a, passes_b, runs_b)
     n = len(na)
     if n == 0 or (n == 1 and covers == Covers.POPULATION):
@@ -113,6 +112,11 @@ def order(
         return _order(difference, 0.0, (na, nb), covers, level, reasons=(nothing, nothing))
     note = SMALL if varied < FEW_VARIABLE else ""
     return _order(difference, math.sqrt(squared), (na, nb), covers, level, reasons=("", why), runs=runs, note=note)
+
+
+def _check_level(level: float) -> None:
+    if not 0.5 < level < 1.0:
+        raise ValueError(f"the chance of a right order lies between 1/2 and 1, not {level!r}")
 
 
 def _parts(ka: Ints, na: Ints, kb: Ints, nb: Ints, covers: Covers) -> tuple[float, float, float]:
@@ -173,7 +177,7 @@ def ranking(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> Ranki
 
     Only tasks that every arm has measured twice enter, so that all scores are over the same tasks.
     """
-    alpha_of(level)
+    _check_level(level)
     k, n = np.asarray(passes), np.asarray(runs)
     if k.ndim != 2 or k.shape != n.shape or len(k) < 2:
         raise ValueError(f"passes and runs need one shape (M, N) with at least two arms, not {k.shape} and {n.shape}")

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from evalnoise.stats.budget import check_plan, detectable, smallest, z_sum
-from evalnoise.stats.estimate import Covers
+from evalnoise.stats.bootstrap import RESAMPLES, dirichlet_task_means, joint_task_bootstrap, percentile_interval
+from evalnoise.stats.budget import CAUTIOUS_LEVEL, check_plan, detectable, smallest, z_sum
+from evalnoise.stats.contrasts import NO_COMMON_PAIR
+from evalnoise.stats.estimate import Covers, Estimate, Method, joined
+from evalnoise.stats.intervals import GAFFKE_NOTE, ONE_TASK, above_note, few_variable_note
+from evalnoise.stats.limits import MAX_VARIANCE, largest_s2
+from evalnoise.stats.population_budget import twice_in_both
+from evalnoise.stats.variance import task_variances, within_task_variance
 
 _MOST_PAIRS = 20_000_000
 
@@ -33,6 +41,68 @@ class TwoArms:
     """Always these tasks, new runs."""
     undefined: str
     """Why there are none; empty otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairPilot:
+    """What two arms together say about the noise of their difference: a budget for the mean w is one for their own w."""
+
+    mean_w: Estimate
+    """(w_a + w_b)/2 on the tasks that both have measured twice, with the percentile interval of the joint task bootstrap."""
+    limit: Estimate
+    """The same with its one-sided Gaffke limit, for the cautious budget."""
+    w_a: float | None
+    """w of the first arm on these tasks."""
+    w_b: float | None
+    """w of the second."""
+    variable_tasks: int
+    """Tasks that varied in either arm."""
+
+
+def pair_pilot(
+    passes_a: ArrayLike,
+    runs_a: ArrayLike,
+    passes_b: ArrayLike,
+    runs_b: ArrayLike,
+    *,
+    seed: int,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    limit_level: float = CAUTIOUS_LEVEL,
+) -> PairPilot:
+    """The mean w of two arms with its interval and its limit, for counts of shape (N,), row i being the same task in all.
+
+    Each task's value is (s2_a + s2_b)/2, so that arms that vary on the same tasks are not taken to be independent. Gaffke's
+    pseudo-task has the mean of the two largest s2. Covers new tasks.
+    """
+    ka, na, kb, nb = twice_in_both(passes_a, runs_a, passes_b, runs_b)
+    w_a, w_b = within_task_variance(ka, na).w, within_task_variance(kb, nb).w
+    base = Estimate(
+        value=None if w_a is None or w_b is None else (w_a + w_b) / 2,
+        method=Method.PERCENTILE,
+        n_tasks=len(na),
+        n_replicates=int(min(na.min(), nb.min())) if len(na) else 0,
+        undefined="" if len(na) else NO_COMMON_PAIR,
+    )
+    limit = dataclasses.replace(base, method=Method.GAFFKE)
+    varied = int(np.count_nonzero((ka * (na - ka) > 0) | (kb * (nb - kb) > 0)))
+    if len(na):
+        s2 = (task_variances(ka, na) + task_variances(kb, nb)) / 2
+        top = (largest_s2(int(na.min())) + largest_s2(int(nb.min()))) / 2
+        draws = dirichlet_task_means(s2, top, resamples=resamples, seed=seed)
+        hi = min(MAX_VARIANCE, float(np.quantile(draws, limit_level)))
+        limit = dataclasses.replace(limit, seed=seed, resamples=resamples)
+        limit = limit.spanning(0.0, hi, level=limit_level, covers=Covers.POPULATION, note=f"one-sided; {GAFFKE_NOTE}")
+        base = base.lacking(ONE_TASK) if len(na) == 1 else _spanned(base, s2, varied, seed=seed, resamples=resamples, level=level)
+    return PairPilot(mean_w=base, limit=limit, w_a=w_a, w_b=w_b, variable_tasks=varied)
+
+
+def _spanned(base: Estimate, s2: ArrayLike, varied: int, *, seed: int, resamples: int, level: float) -> Estimate:
+    draws = joint_task_bootstrap(np.asarray(s2)[:, None], resamples=resamples, seed=seed)[:, 0]
+    lo, hi = percentile_interval(draws, level=level)
+    note = joined(above_note(base.value), few_variable_note(varied))
+    base = dataclasses.replace(base, seed=seed, resamples=resamples)
+    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=note)
 
 
 def best_ratio(w_a: float, w_b: float, price_a: float, price_b: float) -> float | None:
@@ -117,6 +187,23 @@ def cheapest_pair(
         covers=Covers.BENCHMARK,
         undefined="",
     )
+
+
+def pair_for(
+    w: tuple[float, float],
+    n_tasks: int,
+    delta: float,
+    *,
+    runs_a: int | None = None,
+    prices: tuple[float, float] | None = None,
+    alpha: float = 0.05,
+    power: float = 0.8,
+) -> TwoArms:
+    """The runs beside a fixed number of the first arm, or where that is None the cheapest pair; without prices the fewest runs."""
+    if runs_a is not None:
+        return runs_beside(*w, n_tasks, delta, runs_a, alpha=alpha, power=power)
+    price_a, price_b = prices or (1.0, 1.0)
+    return cheapest_pair(*w, n_tasks, delta, price_a=price_a, price_b=price_b, alpha=alpha, power=power)
 
 
 def _room(n_tasks: int, delta: float, alpha: float, power: float) -> float:

@@ -8,7 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evalnoise.stats.budget import rerun_budget, z_sum
-from evalnoise.stats.two_arms import best_ratio, cheapest_pair, runs_beside
+from evalnoise.stats.intervals import w_gaffke_limit, w_population
+from evalnoise.stats.two_arms import best_ratio, cheapest_pair, pair_pilot, runs_beside
 
 W = st.floats(0, 0.25)
 
@@ -102,3 +103,31 @@ def test_nothing_varied():
 def test_mistakes(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+class TestPairPilot:
+    def test_two_like_arms_are_one(self, published):
+        """An arm beside itself has its own w, interval and limit: task by task, both vary alike."""
+        counts = published("primary", "HumanEval+", "live batch 2")
+        found = pair_pilot(*counts, *counts, seed=3, resamples=1000)
+        one, limit = w_population(*counts, seed=3, resamples=1000), w_gaffke_limit(*counts, seed=3, resamples=1000)
+        assert found.mean_w.value == one.value == found.w_a == found.w_b
+        assert [found.mean_w.lo, found.mean_w.hi] == pytest.approx([one.lo, one.hi], abs=2e-3)
+        assert found.limit.hi == pytest.approx(limit.hi, abs=1e-3)
+        assert found.variable_tasks == 34
+
+    def test_mean_of_unlike_arms(self):
+        found = pair_pilot([1, 0, 2], [2, 2, 2], [1, 3, 1], [4, 4, 1], seed=1, resamples=100)
+        assert found.mean_w.n_tasks == 2
+        assert found.w_a == 0.25
+        assert found.w_b == (3 / 12 + 3 / 12) / 2
+        assert found.mean_w.value == (found.w_a + found.w_b) / 2
+        assert found.variable_tasks == 2
+        assert (found.mean_w.n_replicates, found.mean_w.covers, found.limit.level) == (2, "population", 0.9)
+
+    @pytest.mark.parametrize("n", [0, 1])
+    def test_too_few_tasks(self, n):
+        found = pair_pilot([1] * n, [2] * n, [1] * n, [2] * n, seed=1, resamples=100)
+        assert found.mean_w.lo is None
+        assert found.mean_w.undefined
+        assert (found.limit.hi is None) == (n == 0)

@@ -1,0 +1,237 @@
+"""`evalnoise budget` on arms and unlike arms, `power`, `ranking` and `design`, as a user types them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from evalnoise.stats.budget import budget_for, detectable, rerun_budget
+from evalnoise.stats.intervals import w_gaffke_limit, w_population
+from evalnoise.stats.population_budget import population_budget
+from evalnoise.stats.power import achieved_power
+from evalnoise.stats.ranking import ranking
+from evalnoise.stats.variance import within_task_variance
+from flows.cli import app
+from tests.support.outcome_store import build
+
+RUNNER = CliRunner()
+RNG = np.random.default_rng(3)
+RATES = RNG.beta(0.6, 0.4, 24)
+GOOD = (RNG.random((24, 6)) < RATES[:, None]).astype(int)
+BAD = (RNG.random((24, 6)) < RATES[:, None] * 0.7).astype(int)
+FULL = np.full(24, 6)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    root = tmp_path_factory.mktemp("arms")
+    replay = np.repeat(GOOD[:, :1], 6, axis=1)
+    arms = {("a", "live"): GOOD, ("a", "frozen"): replay, ("b", "live"): BAD, ("b", "frozen"): replay}
+    build(root, arms, kinds={"frozen": "replay"})
+    build(root, {("a", "live"): GOOD[1:, :1]}, study="single", task_ids=[f"t{i}" for i in range(1, 24)])
+    return root
+
+
+def run(*arguments, code=0):
+    result = RUNNER.invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result.stdout if code == 0 else result.stderr
+
+
+class TestNumbers:
+    BASE = ("budget", "--w", "0.03013", "--tasks", "164", "--delta", "0.02")
+
+    def test_unlike_arms(self):
+        text = run(*self.BASE, "--w-b", "0.01329")
+        assert "6 runs per arm resolve" in text
+        assert "6 runs of the first arm and 4 of the second are the fewest together" in text
+        found = json.loads(run(*self.BASE, "--w-b", "0.01329", "--json"))
+        assert (found["runs"], found["w_b"]) == (6, 0.01329)
+        assert (found["arms"]["runs_a"], found["arms"]["runs_b"]) == (6, 4)
+
+    def test_fixed_arm(self):
+        assert "5 of the second" in run(*self.BASE, "--runs-a", "20")
+        assert "No number of runs of the second arm suffices with 3" in run(*self.BASE, "--runs-a", "3")
+
+    def test_prices(self):
+        text = run(*self.BASE, "--price-a", "1", "--price-b", "10")
+        assert "13 runs of the first arm and 5 of the second cost least, 63," in text
+
+    def test_plain_json_has_what_it_had(self):
+        assert set(json.loads(run(*self.BASE, "--json"))) == {
+            "runs", "w", "tasks", "delta", "alpha", "power", "method", "covers",
+        }  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (("budget", "--w", "0.1"), "--tasks, --delta not given"),
+            ((*BASE, "--price-a", "1"), "--price-a and --price-b"),
+            ((*BASE, "--price-a", "0", "--price-b", "1"), "price above 0"),
+            ((*BASE, "--w-b", "0.7"), "--w-b is a variance"),
+            ((*BASE, "--runs-a", "0"), "at least 1 run"),
+            (("budget", "made/a/live", "--w", "0.1"), "found both"),
+            (("budget", "a", "b", "c"), "one or two arms, found 3"),
+            (("budget", "a", "--runs-a", "3"), "for two arms"),
+        ],
+    )
+    def test_mistakes(self, arguments, said):
+        assert said in run(*arguments, code=2)
+
+
+class TestArms:
+    def test_one_arm(self, store):
+        found = json.loads(run("budget", "made/a/live", "--delta", "0.15", "--store", store, "--json"))
+        passes = GOOD.sum(axis=1)
+        w = w_population(passes, FULL, seed=7, resamples=500)
+        limit = w_gaffke_limit(passes, FULL, seed=7, resamples=500).hi
+        paper = budget_for(w, n_tasks=24, delta=0.15)
+        assert [found["budget"][key] for key in ("w", "runs", "runs_lo", "runs_hi")] == [
+            paper.w, paper.runs, paper.runs_lo, paper.runs_hi,
+        ]  # fmt: skip
+        assert found["runs_cautious"] == found["recommended"] == rerun_budget(limit, limit, 24, 0.15)
+        assert found["cautious"]
+        assert found["mde"] == detectable(w.value, w.value, 24, 6)
+        assert found["mde_one"] == detectable(w.value, w.value, 24, 1)
+        at = [one for one in found["simulated"] if one["runs_a"] == 6 and one["effect"] == "mixed"]
+        expected = achieved_power(passes, FULL, delta=0.15, runs_a=6, effect="mixed", seed=7)
+        assert [one["value"] for one in at] == [one.value for one in expected]
+        assert (found["population"], found["pair"]) == (None, None)
+
+    def test_words(self, store):
+        text = run("budget", "made/a/live", "--store", store)
+        assert "To resolve a difference of 0.1 (alpha 0.05, power 0.8) on 24 tasks, from 6 runs:" in text
+        for part in (
+            "the paper's budget: ",
+            "the cautious budget: ",
+            "plan with ",
+            "because the pilot had 6 runs",
+            "concentrated",
+            "cmh",
+        ):
+            assert part in text
+        assert "It covers new runs of these tasks, not other tasks." in text
+
+    def test_two_arms(self, store):
+        found = json.loads(run("budget", "made/a/live", "made/b/live", "--delta", "0.05", "--store", store, "--json"))
+        a, b = GOOD.sum(axis=1), BAD.sum(axis=1)
+        w = [within_task_variance(k, FULL).w for k in (a, b)]
+        assert found["w_of_arms"] == w
+        assert found["budget"]["runs"] == rerun_budget(*w, 24, 0.05)
+        expected = population_budget(a, FULL, b, FULL, delta=0.05, seed=7, resamples=500)
+        assert found["population"]["between"]["value"] == expected.between.value
+        assert found["population"]["runs"] == expected.runs
+        assert found["population"]["undefined"] == expected.undefined
+        assert found["pair"]["runs_a"] >= 1
+        text = run("budget", "made/a/live", "made/b/live", "--delta", "0.05", "--store", store)
+        assert "For new tasks: the true differences vary between tasks" in text
+        assert "simulated with the rates of made" in text
+
+    def test_unmatched_tasks_and_one_run(self, store):
+        text = run("budget", "made/a/live", "single", "--store", store)
+        assert "1 task of it that the other arm lacks left out" in text
+        assert "There is no budget: no task was measured twice in both" in text
+
+    def test_replay_says_nothing_of_fresh_runs(self, store):
+        text = run("budget", "made/a/frozen", "--store", store)
+        assert "repeat one recorded run" in text
+        assert "0 variable tasks" in text
+
+    def test_mistakes(self, store, tmp_path):
+        assert "found" in run("budget", "nothing", "--store", store, code=6)
+        assert "delta is a difference" in run("budget", "made/a/live", "--delta", "0", "--store", store, code=2)
+        assert "alpha lies between" in run("budget", "made/a/live", "--alpha", "7", "--store", store, code=2)
+        assert "give it once" in run("budget", "made/a/live", "made/a/live", "--store", store, code=2)
+        run("budget", "made", "--store", tmp_path / "none", code=6)
+
+
+class TestPower:
+    def test_json(self, store):
+        found = json.loads(
+            run("power", "made/a/live", "--delta", "0.1", "--runs", "8", "--simulations", "300", "--store", store, "--json")
+        )
+        assert [(one["effect"], one["test"]) for one in found["power"]] == [
+            (effect, test) for effect in ("spread", "concentrated", "mixed") for test in ("z test", "cmh")
+        ]
+        assert {(one["runs_a"], one["runs_b"], one["simulations"], one["seed"]) for one in found["power"]} == {(8, 8, 300, 7)}
+
+    def test_words(self, store):
+        text = run("power", "made/a/live", "--runs-b", "3", "--simulations", "50", "--store", store)
+        assert "Simulated power for a loss of 0.1, 50 comparisons, seed 7" in text
+        assert "6 and 3" in text
+        assert "error level" in run("power", "made/a/live", "--delta", "0", "--simulations", "50", "--store", store)
+
+    def test_impossible_effect(self, store):
+        assert "cannot fall by 0.99" in run("power", "made/a/live", "--delta", "0.99", "--store", store)
+
+    def test_mistakes(self, store):
+        run("power", "made/a/live", "--runs", "0", "--store", store, code=2)
+
+
+class TestRanking:
+    def test_json(self, store):
+        found = json.loads(run("ranking", "made/b/live", "made/a/live", "made/a/frozen", "--store", store, "--json"))
+        tables = [BAD, GOOD, np.repeat(GOOD[:, :1], 6, axis=1)]
+        expected = ranking(np.stack([table.sum(axis=1) for table in tables]), np.stack([FULL] * 3))
+        assert found["rows"] == list(expected.rows)
+        assert found["scores"] == list(expected.scores)
+        assert found["pairs"][0]["benchmark"]["wrong"] == expected.pairs[0].benchmark.wrong
+        assert found["pairs"][1]["population"]["runs"] == expected.pairs[1].population.runs
+
+    def test_words(self, store):
+        text = run("ranking", "made/b/live", "made/a/live", "--level", "0.9", "--store", store)
+        assert "Scores over the 24 tasks that every arm has measured twice" in text
+        assert text.index("a, live") < text.index("b, live")
+        assert "runs for 90 %" in text
+        assert "population" in text
+
+    def test_nothing_in_common(self, store):
+        assert "no task was measured twice in every arm" in run("ranking", "made/a/live", "single", "--store", store)
+
+    def test_mistakes(self, store):
+        assert "at least two arms" in run("ranking", "made/a/live", "--store", store, code=2)
+        assert "between 1/2 and 1" in run("ranking", "made/a/live", "made/b/live", "--level", "2", "--store", store, code=2)
+
+
+class TestDesign:
+    BASE = ("design", "--task", "0.10", "--generation", "0.08", "--grader", "0.03")
+    PRICES = ("--price-generation", "0.01", "--price-grade", "0.001")
+
+    def test_table(self):
+        text = run(*self.BASE)
+        assert "200            1  0.06351   0.06041   0.05977  0.04383" in text
+        assert "Cheapest" not in text
+
+    def test_cheapest(self):
+        text = run(*self.BASE, *self.PRICES, "--half-width", "0.05")
+        assert "Cheapest for a half width of 0.05: 323 tasks x 1 generation x 1 grade, for 3.553" in text
+        found = json.loads(run(*self.BASE, *self.PRICES, "--half-width", "0.05", "--max-tasks", "200", "--json"))
+        assert [found["cheapest"][key] for key in ("n_tasks", "generations", "grades")] == [200, 3, 3]
+        assert found["floors"]["200"] == pytest.approx(0.04383, abs=1e-5)
+
+    def test_none(self):
+        text = run(*self.BASE, *self.PRICES, "--half-width", "0.04", "--max-tasks", "200")
+        assert "No design of at most 200 tasks suffices: 0.04383" in text
+
+    def test_effect(self):
+        text = run("design", "--task", "0.02", "--generation", "0.06", "--effect", "0.05", "--price-generation", "1")
+        assert "in each of two arms" in text
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (("--half-width", "0.05"), "give --price-generation"),
+            (("--half-width", "0.05", "--effect", "0.1"), "found both"),
+            (("--half-width", "0.05", "--price-generation", "1"), "a grade that costs nothing"),
+            (("--half-width", "0.05", "--price-generation", "nan"), "price of a generation"),
+            (("--level", "2"), "confidence level"),
+        ],
+    )
+    def test_mistakes(self, arguments, said):
+        assert said in run(*self.BASE, *arguments, code=2)
+
+    def test_negative_component(self):
+        assert "clipped first" in run("design", "--task", "-0.1", "--generation", "0.1", code=2)
