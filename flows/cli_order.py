@@ -1,0 +1,201 @@
+"""The commands about the order of runs and the tasks behind the noise: `drift`, `tasks`, `nights`, `sequential`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
+
+if TYPE_CHECKING:  # imported by the commands that need it, so that `--help` answers at once
+    from evalnoise.readers.arms import Arm
+    from evalnoise.readers.sequence import Observations
+
+ArmArgument = Annotated[
+    str, typer.Argument(help="STUDY, STUDY/CONDITION or STUDY/STACK/CONDITION (or a protocol's first digits).", metavar="ARM")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+_SUFFIXES = (".csv", ".jsonl", ".parquet")
+
+
+def drift(
+    arm: ArmArgument,
+    *,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the permutations. Default: the study's.")] = None,
+    alpha: Annotated[float | None, typer.Option("--alpha", help="Error level that the power is for. Default: the study's.")] = None,
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+) -> None:
+    """Test whether the score moved over the replicates: Cochran's Q, a trend and a scan for a step, each with its power."""
+    from evalnoise.stats.drift import drift as test
+    from flows.order_view import print_drift
+    from schemas.study import Analysis
+
+    if alpha is not None:
+        _level(alpha, "--alpha")
+    found = _arm(store, arm)
+    # As the analysis of the study takes them, so that the numbers are those of `estimates`.
+    asked = Analysis.model_validate(found.frozen.study.get("analysis", {}))
+    options = {"seed": asked.seed if seed is None else seed, "alpha": asked.alpha if alpha is None else alpha}
+    print_drift(found, test(found.cells.outcomes, order_known=found.cells.order_known, **options), as_json=as_json)
+
+
+def tasks(
+    arm: ArmArgument,
+    *,
+    top: Annotated[int, typer.Option("--top", min=1, help="So many tasks, the noisiest first.", metavar="N")] = 20,
+    level: Annotated[float, typer.Option("--level", help="Confidence level of each task's rate.")] = 0.95,
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the tasks that carry the noise: pass rate with its interval, share of w, and w without the task."""
+    from flows.order_view import print_tasks
+
+    _level(level, "--level")
+    print_tasks(_arm(store, arm), top=top, level=level, as_json=as_json)
+
+
+def nights(
+    study: Annotated[
+        str, typer.Argument(help="STUDY, STUDY/CONDITION or STUDY/STACK/CONDITION of a nightly study.", metavar="STUDY")
+    ],
+    *,
+    rule: Annotated[
+        str,
+        typer.Option(
+            "--rule", help="t: each night by itself. ewma: a moving average, for small changes that stay.", metavar="RULE"
+        ),
+    ] = "t",
+    since: Annotated[
+        str | None, typer.Option("--since", help="First night that counts: a new baseline after a change.", metavar="NIGHT")
+    ] = None,
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+) -> None:
+    """Hold the newest night against control limits from the first 20 nights. Exit code 12: it alarms; 9: it does not count."""
+    from contextlib import closing
+
+    from evalnoise.readers.nights import read_nights
+    from evalnoise.stats.nights import Rule, control_chart
+    from evalnoise.store.catalog import connect
+    from flows.order_view import print_nights
+    from schemas.errors import ExitCode
+
+    if rule not in set(Rule):
+        raise misuse(f"--rule {rule}: expected {' or '.join(Rule)}")
+    with closing(connect(store)) as connection:
+        found = read_nights(connection, store, study, since=since)
+    chart = control_chart(found.scores, Rule(rule))
+    print_nights(found, chart, as_json=as_json)
+    if found.newest_left_out:
+        raise typer.Exit(ExitCode.BLOCKED)
+    if chart.alarm:
+        raise typer.Exit(ExitCode.GATE)
+
+
+def sequential(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            help="An arm (STUDY/STACK/CONDITION), a file with a column `score`, or - for one score a line.", metavar="[WHAT]"
+        ),
+    ] = None,
+    *,
+    passes: Annotated[int | None, typer.Option("--passes", min=0, help="Passes so far, with --runs.", metavar="S")] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option("--runs", min=1, help="Independent trials so far, for instance one run each of new tasks.", metavar="N"),
+    ] = None,
+    covers: Annotated[
+        str,
+        typer.Option("--covers", help="Of an arm: population (one score a task) or benchmark (one score a run).", metavar="TARGET"),
+    ] = "population",
+    method: Annotated[
+        str | None,
+        typer.Option("--method", help="robbins (0 and 1 only) or betting. Default: robbins where it can be.", metavar="M"),
+    ] = None,
+    shuffle: Annotated[
+        int | None, typer.Option("--shuffle", min=0, help="Of an arm: tasks in a random order of this seed.", metavar="SEED")
+    ] = None,
+    half_width: Annotated[
+        float | None, typer.Option("--half-width", help="Stop rule: stop when half the width is at most this.", metavar="H")
+    ] = None,
+    level: Annotated[float, typer.Option("--level", help="Confidence level, for all looks together.")] = 0.95,
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+) -> None:
+    """Give an interval that stays valid however often one looks, and say whether one may stop."""
+    from flows.order_view import print_counts, print_sequence
+
+    _level(level, "--level")
+    if half_width is not None and not 0 < half_width < 1:
+        raise misuse(f"--half-width {half_width!r}: expected a number between 0 and 1, for instance 0.05")
+    if method not in {None, "robbins", "betting"}:
+        raise misuse(f"--method {method}: expected robbins or betting")
+    if what is None:
+        if passes is None or runs is None or passes > runs:
+            raise misuse("expected an arm, a file, -, or --passes S --runs N with S at most N")
+        if method == "betting":
+            raise misuse("--method betting needs the scores in their order: name a file, or - for one score a line")
+        print_counts(passes, runs, level=level, half_width=half_width, as_json=as_json)
+        return
+    if passes is not None or runs is not None:
+        raise misuse("--passes and --runs stand by themselves; with them name no arm and no file")
+    found = _observations(what, store, covers=covers, shuffle=shuffle)
+    try:
+        print_sequence(found, method=method, level=level, half_width=half_width, as_json=as_json)
+    except ValueError as error:
+        raise misuse(str(error)) from None
+
+
+def _observations(what: str, store: Path, *, covers: str, shuffle: int | None) -> Observations:
+    from evalnoise.readers.sequence import run_scores, stated_scores, task_scores
+
+    if covers not in {"population", "benchmark"}:
+        raise misuse(f"--covers {covers}: expected population or benchmark")
+    if what == "-":
+        return stated_scores(_lines())
+    if Path(what).suffix.lower() in _SUFFIXES:
+        from evalnoise.readers.tablefile import floats, read_columns
+
+        path = Path(what)
+        return stated_scores(floats(path, "score", read_columns(path, ["score"])["score"], low=0.0, high=1.0))
+    if covers == "benchmark":
+        if shuffle is not None:
+            raise misuse("--shuffle is about tasks; the runs of --covers benchmark stay in the order of time")
+        return run_scores(_arm(store, what))
+    return task_scores(_arm(store, what), shuffle=shuffle)
+
+
+def _lines() -> list[float]:
+    found = []
+    for number, line in enumerate(sys.stdin, 1):
+        text = line.strip()
+        if not text or (number == 1 and text.lower() == "score"):
+            continue
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= 1:
+            raise misuse(f"standard input, line {number}: expected one score between 0 and 1, found {text[:40]!r}")
+        found.append(value)
+    return found
+
+
+def _arm(store: Path, text: str) -> Arm:
+    from contextlib import closing
+
+    from evalnoise.readers.arms import find_arm
+    from evalnoise.store.catalog import connect
+
+    with closing(connect(store)) as connection:
+        return find_arm(connection, store, text)
+
+
+def _level(value: float, option: str) -> None:
+    if not 0 < value < 1:
+        raise misuse(f"{option} {value!r}: expected a number between 0 and 1")

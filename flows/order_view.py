@@ -1,0 +1,276 @@
+"""How `drift`, `tasks`, `nights` and `sequential` print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+import typer
+
+from evalnoise.readers.arms import Arm
+from evalnoise.readers.nights import Nights
+from evalnoise.readers.sequence import Observations
+from evalnoise.report.numbers import UNDEFINED, counted, interval, number
+from evalnoise.stats.drift import Drift, DriftTest
+from evalnoise.stats.estimate import Covers, Method
+from evalnoise.stats.influence import concentration, influence
+from evalnoise.stats.nights import Chart
+from evalnoise.stats.reliability import task_rates
+from evalnoise.stats.sequential import Sequence, betting, first_stop, robbins, robbins_interval
+from flows.cli_errors import printable
+
+_LAST_NIGHTS = 10
+_OVER = {Covers.POPULATION: "the mean over new tasks", Covers.BENCHMARK: "the score of these tasks over new runs"}
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        typer.echo(printable(line).replace("\n", " "))
+
+
+def _unfinished(arm: Arm) -> None:
+    if not arm.complete:
+        _say("  The protocol is not complete, so these numbers may still change.")
+
+
+def _json(facts: dict[str, Any]) -> None:
+    typer.echo(json.dumps(facts, allow_nan=False))
+
+
+# --- drift -----------------------------------------------------------------------------------------------------------------
+
+
+def print_drift(arm: Arm, found: Drift, *, as_json: bool) -> None:
+    """The three tests with their power; never that there is no drift."""
+    if as_json:
+        _json({"arm": arm.label, "complete": arm.complete, **asdict(found), "smallest_p": found.smallest_p, "covers": "benchmark"})
+        return
+    left_out = f", {counted(found.left_out, 'task')} with an unmeasured run left out" if found.left_out else ""
+    _say(f"Drift of {arm.label}: {counted(found.n_tasks, 'task')}, {counted(found.n_replicates, 'replicate')}{left_out}")
+    _unfinished(arm)
+    if found.q is None or found.trend is None or found.scan is None:
+        _say(f"  {UNDEFINED}: {found.undefined}")
+        return
+    step = f"step after replicate {(found.change_point or 0) - 1}"
+    rows = (("Cochran's Q", found.q, "Q"), ("trend", found.trend, "z"), (step, found.scan, "z"))
+    for name, test, letter in rows:
+        limiting = "" if test.p is None else f", {_p(test.p)} in the limit"
+        _say(f"  {name:<24} {letter} = {test.statistic:8.3f}  p = {_p(test.p_permuted)} by permutation{limiting}")
+    _say(
+        f"  {100 * (found.change or 0):+.2f} points after the step; {100 * (found.slope or 0):+.3f} points per replicate; "
+        f"whole-run A/A splits differ by {found.split_ratio or 0:.2f} times what runs alone give",
+        f"  {_verdict(found)}",
+    )
+    for name, test, _ in rows:
+        _say(f"  power of {name}: {_power(found, test)}")
+    if found.q.note:
+        _say(f"  {found.q.note}")
+    _say(f"  {found.resamples} permutations within tasks, seed {found.seed}; it is about these tasks, not others")
+
+
+def _p(p: float) -> str:
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def _verdict(found: Drift) -> str:
+    if found.smallest_p is not None and found.smallest_p <= found.alpha:
+        return (
+            f"Drift: p = {found.smallest_p:.4f} over the three tests. Replicates are no repeats of one thing; w, intervals and "
+            "budgets leave that variation out."
+        )
+    return "Nothing was seen that chance would not give. That proves little: the power says what would have been seen."
+
+
+def _power(found: Drift, test: DriftTest) -> str:
+    chances = [f"{chance:.2f} for {effect * 100:g}" for effect, chance in zip(found.effects, test.power, strict=True)]
+    return f"{', '.join(chances)} points, at {found.alpha:g}"
+
+
+# --- tasks -----------------------------------------------------------------------------------------------------------------
+
+
+def print_tasks(arm: Arm, *, top: int, level: float, as_json: bool) -> None:
+    """The noisiest tasks of an arm, and how concentrated its noise is."""
+    passes, runs = arm.cells.passes, arm.cells.runs
+    each, spread, rates = influence(passes, runs), concentration(passes, runs), task_rates(passes, runs, level=level)
+    rate_of = {int(task): place for place, task in enumerate(rates.tasks)}
+    order = sorted(range(len(each.tasks)), key=lambda place: (-each.s2[place], place))[:top]
+    rows: list[dict[str, Any]] = []
+    for place in order:
+        task = int(each.tasks[place])
+        at = rate_of[task]
+        rows.append(
+            {
+                "task_id": arm.cells.task_ids[task],
+                "passes": int(passes[task]),
+                "runs": int(runs[task]),
+                "rate": float(rates.rates[at]),
+                "rate_lo": float(rates.lo[at]),
+                "rate_hi": float(rates.hi[at]),
+                "s2": float(each.s2[place]),
+                "share": None if each.share is None else float(each.share[place]),
+                "w_without": None if each.without is None else float(each.without[place]),
+                "z": None if each.z is None else float(each.z[place]),
+            }
+        )
+    if as_json:
+        facts = {"arm": arm.label, "w": each.w, "effective_tasks": spread.effective, "variable_tasks": spread.variable_tasks}
+        carriers = {"carry_half": len(spread.half), "carry_80": len(spread.most), "n_tasks": spread.n_tasks}
+        exact = {"level": level, "rate_method": Method.CLOPPER_PEARSON, "undefined": each.undefined or spread.undefined}
+        _json(facts | carriers | exact | {"tasks": rows})
+        return
+    _say(f"Tasks of {arm.label}: w = {number(each.w, 5)} over {counted(spread.n_tasks, 'task')}")
+    _unfinished(arm)
+    if spread.effective is None:
+        _say(f"  noise concentration {UNDEFINED}: {spread.undefined}")
+    else:
+        _say(
+            f"  {counted(spread.variable_tasks, 'task')} varied; the noise is as concentrated as in {spread.effective:.1f} equal "
+            f"tasks; {len(spread.half)} carry half of w, {len(spread.most)} carry 80 %"
+        )
+    _tasks_table(rows, level)
+
+
+def _tasks_table(rows: list[dict[str, Any]], level: float) -> None:
+    if not rows:
+        return
+    width = max(4, *(len(printable(row["task_id"])) for row in rows))
+    _say(f"  {'task':<{width}}  passes  {f'rate [{100 * level:g} %]':<26}      s2  share of w  w without")
+    for row in rows:
+        shown = f"{row['rate']:.3f} {interval(row['rate_lo'], row['rate_hi'], 3)}"
+        share = "" if row["share"] is None else f"{100 * row['share']:.1f} %"
+        count = f"{row['passes']}/{row['runs']}"
+        _say(
+            f"  {printable(row['task_id']):<{width}}  {count:>6}  {shown:<26} {row['s2']:7.5f}  {share:>10}  "
+            f"{number(row['w_without'], 5):>9}"
+        )
+    _say("  Intervals are Clopper-Pearson, each task by itself: among many, some lie beside the truth.")
+
+
+# --- nights ----------------------------------------------------------------------------------------------------------------
+
+
+def print_nights(found: Nights, chart: Chart, *, as_json: bool) -> None:
+    """The newest nights against their limits, and what an alarm means."""
+    rows = list(_night_rows(found, chart))
+    if as_json:
+        facts = {"nights_of": found.label, "rule": chart.rule, "baseline": chart.baseline, "n_tasks": found.n_tasks}
+        more = {"replicates": found.replicates, "n_dropped": found.n_dropped, "centre": chart.centre, "sd": chart.sd}
+        said = {"seen": chart.seen, "alarm": chart.alarm, "verdict": _night_verdict(found, chart), "undefined": chart.undefined}
+        left = {"note": chart.note, "newest_left_out": found.newest_left_out, "left_out": [list(pair) for pair in found.left_out]}
+        _json(facts | more | said | left | {"nights": rows})
+        return
+    dropped = f", {counted(found.n_dropped, 'task')} left out that some night has not measured" if found.n_dropped else ""
+    _say(
+        f"Nights of {found.label}: {counted(len(rows), 'night')}, rule {chart.rule}, {counted(found.n_tasks, 'task')} "
+        f"x {counted(found.replicates, 'run')}{dropped}"
+    )
+    if chart.centre is not None and chart.sd is not None:
+        _say(f"  baseline of {chart.baseline} nights: mean {chart.centre:.4f}, standard deviation between nights {chart.sd:.4f}")
+    hidden = len(rows) - _LAST_NIGHTS
+    if hidden > 0:
+        alarmed = [row["night"] for row in rows[:hidden] if row["alarm"]]
+        _say(f"  {counted(hidden, 'earlier night')}{', of which alarmed: ' + ', '.join(alarmed) if alarmed else ''}")
+    for row in rows[-_LAST_NIGHTS:]:
+        _say(_night_line(row, chart))
+    for label, reason in found.left_out:
+        _say(f"  {label}: does not count: {reason}")
+    _say(f"  {_night_verdict(found, chart)}", f"  {chart.note}.")
+    if chart.seen is not None:
+        _say(f"  On one night a change of {100 * chart.seen:.1f} points is seen with probability 0.8; smaller ones mostly are not.")
+
+
+def _night_rows(found: Nights, chart: Chart) -> Iterable[dict[str, Any]]:
+    first_judged = len(found.nights) - (0 if chart.lo is None else len(chart.lo))
+    for place, night in enumerate(found.nights):
+        judged = bool(chart.judged[place])
+        ends = (None, None)
+        if judged and chart.lo is not None and chart.hi is not None:
+            ends = float(chart.lo[place - first_judged]), float(chart.hi[place - first_judged])
+        yield {
+            "night": night.label,
+            "protocol": night.protocol,
+            "score": night.score,
+            "point": float(chart.points[place]),
+            "judged": judged,
+            "lo": ends[0],
+            "hi": ends[1],
+            "alarm": bool(chart.alarms[place]),
+            "unmeasured": night.unmeasured,
+            "changes": list(night.changes),
+        }
+
+
+def _night_line(row: dict[str, Any], chart: Chart) -> str:
+    point = f"  average {row['point']:.4f}" if chart.rule == "ewma" and row["judged"] else ""
+    state = interval(row["lo"], row["hi"]) if row["judged"] else "baseline"
+    facts = [f"ALARM, {'low' if row['point'] < row['lo'] else 'high'}"] if row["alarm"] else []
+    facts += [counted(row["unmeasured"], "cell") + " unmeasured"] if row["unmeasured"] else []
+    facts += row["changes"]
+    return f"  {row['night']:<12} {row['score']:.4f}{point}  {state}{'  ' + '; '.join(facts) if facts else ''}"
+
+
+def _night_verdict(found: Nights, chart: Chart) -> str:
+    newest = found.nights[-1].label
+    if found.newest_left_out:
+        label, reason = found.left_out[-1]
+        return f"{label}: no verdict, because {reason}"
+    if chart.undefined:
+        return f"{newest}: no verdict. {chart.undefined[0].upper()}{chart.undefined[1:]}"
+    if not chart.judged[-1]:
+        return f"{newest}: no verdict. It is the last night of the baseline"
+    if chart.alarm:
+        return f"{newest}: ALARM, the score is out of its limits"
+    return f"{newest}: within its limits; that does not say that nothing changed"
+
+
+# --- sequential ------------------------------------------------------------------------------------------------------------
+
+
+def print_counts(passes: int, runs: int, *, level: float, half_width: float | None, as_json: bool) -> None:
+    """Robbins' interval of counts alone: this look, without the earlier ones."""
+    lo, hi = robbins_interval(passes, runs, level=level)
+    stop = None if half_width is None else (hi - lo) / 2 <= half_width
+    assumes = "trials are independent and have one rate, for instance one run each of new tasks; repeats of a task are not"
+    if as_json:
+        _json(
+            {"n": runs, "mean": passes / runs, "lo": lo, "hi": hi, "level": level, "method": Method.ROBBINS}
+            | {"covers": Covers.POPULATION, "assumes": assumes, "half_width": (hi - lo) / 2, "stop": stop}
+        )
+        return
+    _say(f"{passes} of {runs}: {passes / runs:.4f} {interval(lo, hi)}, {100 * level:g} % at every look ({Method.ROBBINS})")
+    _say(f"  Assumes that {assumes}.")
+    if half_width is not None:
+        _say(f"  Stop rule: half-width {(hi - lo) / 2:.4f}, wanted {half_width:g}: {'stop' if stop else 'go on'}")
+
+
+def print_sequence(found: Observations, *, method: str | None, level: float, half_width: float | None, as_json: bool) -> None:
+    """A confidence sequence at its last look. ValueError where the method does not fit the scores."""
+    binary = bool(((found.values == 0) | (found.values == 1)).all())
+    chosen = robbins if (method or ("robbins" if binary else "betting")) == "robbins" else betting
+    result: Sequence = chosen(found.values, covers=found.covers, level=level)
+    stopped = None if half_width is None else first_stop(found.values, half_width, sequence=chosen, level=level)
+    if as_json:
+        facts = {**asdict(result), "half_width": result.half_width, "one_observation": found.one_is, "assumes": found.assumes}
+        facts["note"] = "; ".join(note for note in (result.note, found.note) if note)
+        _json(
+            facts
+            | ({} if half_width is None else {"wanted_half_width": half_width, "stop": stopped is not None, "stop_at": stopped})
+        )
+        return
+    _say(
+        f"{counted(result.n, 'observation')}, mean {number(result.mean)}",
+        f"  {interval(result.running_lo, result.running_hi)}  all looks together: quote this one",
+        f"  {interval(result.lo, result.hi)}  this look by itself",
+        f"  {100 * level:g} % at every look ({result.method}); of {_OVER[found.covers]}",
+        f"  One observation is {found.one_is}.",
+        f"  Assumes that {found.assumes}.",
+    )
+    for note in (result.note, found.note):
+        if note:
+            _say(f"  {note}")
+    if half_width is not None:
+        done = f"stop; it held from observation {stopped} on" if stopped is not None else "go on"
+        _say(f"  Stop rule: half-width {result.half_width:.4f}, wanted {half_width:g}: {done}")
