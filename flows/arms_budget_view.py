@@ -88,7 +88,7 @@ def _found(
     arms: Sequence[Arm], delta: float, *, alpha: float, power: float, runs_a: int | None, prices: tuple[float, float] | None
 ) -> _Found:
     analysis = arms[0].frozen.study["analysis"]
-    drawn = {"seed": int(analysis["seed"]), "resamples": int(analysis["resamples"]), "level": 1 - alpha}
+    drawn: dict[str, Any] = {"seed": int(analysis["seed"]), "resamples": int(analysis["resamples"]), "level": 1 - alpha}
     shared = shared_tasks([arm.cells for arm in arms])
     passes, runs = shared.counts([arm.cells for arm in arms])
     pilot = _pilot(passes, runs, **drawn)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import typer
 
@@ -34,7 +35,12 @@ def print_design(components: Variances, prices: Prices, bounds: Bounds, wanted: 
     cells = table(components, tasks, _GENERATIONS, grades, level=wanted.level)
     floors = {n: floor(components, n, level=wanted.level) for n in tasks}
     if as_json:
-        facts = {"components": asdict(components), "prices": asdict(prices), "bounds": asdict(bounds), "wanted": asdict(wanted)}
+        facts: dict[str, Any] = {
+            "components": asdict(components),
+            "prices": asdict(prices),
+            "bounds": asdict(bounds),
+            "wanted": asdict(wanted),
+        }
         facts |= {"table": [asdict(cell) for cell in cells], "floors": floors, "covers": "population"}
         typer.echo(json.dumps(facts | {"cheapest": None if found is None else asdict(found)}))
         return

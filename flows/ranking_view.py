@@ -46,7 +46,8 @@ def _lines(arms: Sequence[Arm], found: Ranking, level: float) -> Iterator[str]:
     yield ""
     settle = f"runs for {100 * level:.4g} %"
     header = ["places", "covers", "difference", "se", "P(wrong order)", "P(reruns disagree)", settle]
-    table, notes = [], {}
+    table: list[list[str]] = []
+    notes: dict[str, None] = {}
     for place, pair in enumerate(found.pairs, start=1):
         for covers, one in (("benchmark", pair.benchmark), ("population", pair.population)):
             table.append([f"{place} and {place + 1}", covers, *_cells(one)])

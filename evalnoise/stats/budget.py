@@ -224,8 +224,8 @@ def run_plan(budget: Budget, limit: Estimate, *, variable_tasks: int | None) -> 
     The cautious budget is recommended when the pilot had fewer than 10 runs or fewer than 10 variable tasks: from a pilot of
     R = 3 the point budget misses 80 % power about one time in three.
     """
-    n, options = budget.n_tasks, {"alpha": budget.alpha, "power": budget.power}
-    runs = None if limit.hi is None else rerun_budget(limit.hi, limit.hi, n, budget.delta, **options)
+    n, alpha, power = budget.n_tasks, budget.alpha, budget.power
+    runs = None if limit.hi is None else rerun_budget(limit.hi, limit.hi, n, budget.delta, alpha=alpha, power=power)
     careful = small_pilot(budget.n_replicates, variable_tasks) and runs is not None
     w = min(budget.w, 0.5) if budget.w else None
     return RunPlan(
@@ -236,8 +236,8 @@ def run_plan(budget: Budget, limit: Estimate, *, variable_tasks: int | None) -> 
         recommended=runs if careful else budget.runs,
         cautious=careful,
         why=_why(budget, variable_tasks, careful=careful),
-        mde=None if w is None else detectable(w, w, n, budget.n_replicates, **options),
-        mde_one=None if w is None else detectable(w, w, n, 1, **options),
+        mde=None if w is None else detectable(w, w, n, budget.n_replicates, alpha=alpha, power=power),
+        mde_one=None if w is None else detectable(w, w, n, 1, alpha=alpha, power=power),
     )
 
 

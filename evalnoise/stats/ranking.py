@@ -92,8 +92,8 @@ def order(
 
     `benchmark`: se^2 = sum(s2_a/n_a + s2_b/n_b) / N^2, which is (w_a + w_b)/(N R) at equal R, and runs are the smallest
     R >= z^2 (w_a + w_b) / (N D^2) with z the one-sided quantile of `level`. `population`: se^2 = var(difference by task, ddof 1)/N,
-    at least that of the runs alone, which is what reruns lessen. The observed difference D stands in for the true one; of many arms the best
-    is flattered by having been chosen.
+    at least that of the runs alone, which is what reruns lessen. The observed difference D stands in for the true one; of many
+    arms the best is flattered by having been chosen.
     """
     if covers not in {Covers.BENCHMARK, Covers.POPULATION}:
         raise ValueError(f"covers is benchmark or population, not {covers!r}")
