@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,11 @@ from evalnoise.prompts import render
 from evalnoise.report.numbers import counted
 from evalnoise.sending.prices import FREE, Price, max_output, price_of, price_table
 from evalnoise.store.store import Store
+from schemas.probes import REFUSAL_TEXT
 from schemas.provider import JudgeSpec, ProviderSpec
 from schemas.study import Condition, Study
 from tasks.freeze import Plan
-from tasks.plan import Shard, judge_shards, measured_shards
+from tasks.plan import Shard, judge_shards, measured_shards, probe_shards
 
 _CHARACTERS_PER_TOKEN = 4
 """A rule of thumb for English and code; `plan` says that its token figures are estimates."""
@@ -86,7 +87,25 @@ def plan_lines(plan: Plan, sealed: set[Shard]) -> list[Line]:
                     price=price_of(judge.provider, judge.model, table),
                 )
             )  # fmt: skip
-    return lines
+    return [*lines, *_probe_lines(plan, sealed)]
+
+
+def _probe_lines(plan: Plan, sealed: set[Shard]) -> Iterator[Line]:
+    """The lines of the judges' probes, if the study has any."""
+    study = plan.study
+    if study.judge is None or study.judge.probes is None:
+        return
+    # A probe is on one task; which one is known after preflight, so the longest stands for it.
+    tasks = plan.benchmark.tasks
+    built_in = ["", REFUSAL_TEXT, max((task.reference for task in tasks), key=len)] if study.judge.probes.built_in else []
+    texts = [*built_in, *(probe.candidate for probe in study.judge.probes.own)]
+    longest = max(len(task.prompt) for task in tasks)
+    for shard, judge in zip(probe_shards(study), study.judge.conditions, strict=True):
+        yield _line(
+            (shard.stack, f"{judge.name} probes", "judge", judge.provider), [shard], sealed, model=judge.model, repeats=1,
+            cells=len(texts), attempts=1, prompt_characters=sum(len(judge.prompt) + longest + len(text) for text in texts),
+            max_tokens=judge.max_tokens, price=price_of(judge.provider, judge.model, price_table(study.prices)),
+        )  # fmt: skip
 
 
 def _output_limit(spec: ProviderSpec | JudgeSpec | None, max_tokens: int) -> int | None:
@@ -224,10 +243,12 @@ def stages(study: Study, n_tasks: int) -> list[Stage]:
     measured = Counter(shard.condition for shard in measured_shards(study, n_tasks))
     order = " (permuted blocks)" if len(fresh) * len(study.stacks) > 1 else ""
     own = " of its stack" if len(study.stacks) > 1 else ""
+    probes = probe_shards(study)
     found = [
         Stage("freeze", None, "-"),
         Stage("load", 1, "freeze"),
         Stage("preflight", len(study.stacks), "load"),
+        *([Stage("probes", len(probes), "preflight", ", ".join(shard.condition for shard in probes))] if probes else ()),
         Stage("measure", sum(measured[name] for name in fresh), f"preflight{own}", ", ".join(fresh) + order),
     ]
     if replays:
@@ -263,7 +284,8 @@ def _sealed(plan: Plan, store: Path) -> set[Shard]:
     if not store.exists():
         return set()
     study_store = Store.open(store).study(plan.study.study, plan.digest)
-    shards = (*measured_shards(plan.study, plan.protocol.n_tasks), *judge_shards(plan.study, plan.protocol.n_tasks))
+    n_tasks = plan.protocol.n_tasks
+    shards = (*probe_shards(plan.study), *measured_shards(plan.study, n_tasks), *judge_shards(plan.study, n_tasks))
     live = study_store.manifest.live
     return {shard for shard in shards if shard.name in live}
 

@@ -16,10 +16,11 @@ from evalnoise.report.numbers import counted
 from evalnoise.store.files import reading
 from evalnoise.store.partition import keys_of
 from evalnoise.store.store import Store, StudyStore
+from schemas.columns import Table
 from schemas.errors import DataError, StoreError
 from schemas.records import Task
 from schemas.study import StarterBenchmark, Study
-from schemas.tables import EXECUTIONS, GENERATIONS, OUTCOMES, PREFLIGHT, TASKS, VERDICTS, Table
+from schemas.tables import EXECUTIONS, GENERATIONS, OUTCOMES, PREFLIGHT, TASKS, VERDICTS
 
 Row = dict[str, Any]
 

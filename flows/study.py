@@ -26,7 +26,7 @@ from tasks.again import cells_to_make
 from tasks.analyse import SHARD as ANALYSIS_SHARD
 from tasks.freeze import Plan, check_keys
 from tasks.load import SHARD as TASKS_SHARD
-from tasks.plan import Shard, judge_shards, measured_shards, shards_before, with_what_is_before
+from tasks.plan import Shard, judge_shards, measured_shards, probe_shards, shards_before, with_what_is_before
 from tasks.preflight import shard_name as preflight_shard
 from tasks.progress import NoWatcher, Progress, Watcher
 from tasks.rerun import Rerun, plan_for
@@ -45,6 +45,7 @@ _NODES: Final[dict[str, Task[..., None]]] = {
     "measure": nodes.measure_node,
     "reverify": nodes.reverify_node,
     "judge": nodes.judge_node,
+    "probes": nodes.probes_node,
 }
 """By a shard's purpose."""
 
@@ -148,9 +149,9 @@ def _take_over(store: Store, plan: Plan) -> None:
 
 
 def _every_shard(plan: Plan) -> tuple[Shard, ...]:
-    """Shards of cells, then of verdicts, in the order in which they run."""
+    """Shards of probes, of cells, then of verdicts, in the order in which they run."""
     n_tasks = plan.protocol.n_tasks
-    return (*measured_shards(plan.study, n_tasks), *judge_shards(plan.study, n_tasks))
+    return (*probe_shards(plan.study), *measured_shards(plan.study, n_tasks), *judge_shards(plan.study, n_tasks))
 
 
 def _planned(plan: Plan) -> list[str]:

@@ -103,6 +103,9 @@ def digested_study(study: Study) -> dict[str, Any]:
     for stack in body["stacks"]:
         _drop("verifier", stack["verifier"])
     judges = body["judge"]["conditions"] if body["judge"] else ()
+    if body["judge"] and body["judge"]["probes"] is None:
+        # So that protocols that were frozen without this field keep their digests.
+        del body["judge"]["probes"]
     for owner in (*body["stacks"], *body["conditions"], *judges):
         _digested_provider(owner["provider"])
     return body

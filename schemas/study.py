@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from schemas.model import Model, Slug
+from schemas.probes import Probes
 from schemas.provider import JudgeSpec, PluginProvider, ProviderSpec, RecordingProvider
 from schemas.responses import MaxShare, Responses
 from schemas.verifier import VerifierSpec
@@ -153,6 +154,8 @@ class Judge(Model):
     """Verdicts per candidate and judge condition."""
     candidates: Slug | None = None
     """The replay condition whose replicate 0 supplies the candidates; absent: the study's only one."""
+    probes: Probes | None = None
+    """Candidates whose verdict is known, put to each judge condition before all else; absent: none. `{}`: the built-in ones."""
 
 
 class Analysis(Model):

@@ -2,49 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
-SCHEMA_VERSION: Final = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a table."""
-
-    name: str
-    type: pa.DataType
-    doc: str
-    nullable: bool = False
-    measured: bool = False
-    """True for what a repeat of the same study cannot reproduce: times, CPU, memory, load, containers, provider ids."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One table: its grain, where its partitions lie, and its columns."""
-
-    name: str
-    grain: str
-    partition: tuple[str, ...]
-    """Hive keys in the path, in order. `replicate` and `repeat` are integers, the others text."""
-    sort: tuple[str, ...]
-    """Columns that order the rows of a file."""
-    columns: tuple[Column, ...]
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of a file, with docs, marks and version in its metadata."""
-        fields = [pa.field(c.name, c.type, c.nullable, {"doc": c.doc, "measured": str(c.measured).lower()}) for c in self.columns]
-        return pa.schema(fields, {"evalnoise.table": self.name, "evalnoise.schema_version": str(SCHEMA_VERSION)})
-
-    @property
-    def stable_columns(self) -> tuple[str, ...]:
-        """Names of the columns that are the same bytes in every repeat."""
-        return tuple(c.name for c in self.columns if not c.measured)
-
+from schemas.columns import Column, Table
 
 _S, _I, _F, _B = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 _CELL = ("stack", "condition", "replicate")
@@ -106,10 +68,10 @@ CALLS = Table(
         *_LINEAGE,
         _TASK,
         Column("position", _I, "Place of the task in the benchmark's order, from 0."),
-        Column("attempt", _I, "0, or 1 for the retry rule's."),
+        Column("attempt", _I, "0, or 1 for the retry rule's; of a probe, its number."),
         Column("sending", _I, "Which sending of this request, from 0; the last one's answer counts."),
         Column("answered", _B, "False: the run was killed before an answer came; it may have been billed."),
-        Column("purpose", _S, "generate or judge."),
+        Column("purpose", _S, "generate, judge or probe."),
         Column("provider", _S, "Provider that was called."),
         Column("model", _S, "Model that was asked for."),
         Column("request_key", _S, "SHA-256 of the normalised request."),
@@ -230,6 +192,31 @@ VERDICTS = Table(
         Column("text", _S, "The judge's answer."),
         Column("request_key", _S, "SHA-256 of the normalised request."),
         Column("reference_outcome", _S, "What execution said of the same candidate."),
+    ),
+)
+
+PROBES = Table(
+    "probes",
+    "judge condition x probe: a candidate whose verdict is known",
+    (),
+    ("condition", "number"),
+    (
+        *_LINEAGE,
+        Column("stack", _S, "Stack whose preflight names the known-good solution."),
+        Column("condition", _S, "Judge condition."),
+        _TASK,
+        Column("position", _I, "Place of the task in the benchmark's order, from 0."),
+        Column("number", _I, "Number of the probe in the study, from 1; the attempt of its calls."),
+        Column("probe", _S, "empty, refusal, known-good, or a name of the study's own."),
+        Column("candidate", _S, "The text that was judged."),
+        Column("expected", _S, "pass; or fail: the verdict must not be pass."),
+        Column("verdict", _S, "pass, fail or unparsed."),
+        Column("sound", _B, "Whether the verdict is as it must be."),
+        Column("required", _B, "Whether the study says that a wrong verdict blocks."),
+        Column("reason", _S, "Verdict unparsed: why; else empty."),
+        Column("response_class", _S, "Class of the judge's answer."),
+        Column("text", _S, "The judge's answer."),
+        Column("request_key", _S, "SHA-256 of the normalised request."),
     ),
 )
 
@@ -375,6 +362,6 @@ CHECKS = Table(
 TABLES: Final = {
     t.name: t
     for t in (
-        TASKS, PREFLIGHT, CALLS, GENERATIONS, EXECUTIONS, OUTCOMES, VERDICTS, ESTIMATES, CONTRASTS, BUDGETS, CHECKS,
+        TASKS, PREFLIGHT, CALLS, GENERATIONS, EXECUTIONS, OUTCOMES, VERDICTS, PROBES, ESTIMATES, CONTRASTS, BUDGETS, CHECKS,
     )
 }  # fmt: skip

@@ -8,8 +8,8 @@ from typing import Any
 
 from evalnoise.store.partition import PartitionWrite
 from evalnoise.store.retries import LINEAGE_KEY
+from schemas.columns import Table
 from schemas.records import Task
-from schemas.tables import Table
 from tasks.plan import Shard
 from tasks.workshop import Workshop
 

@@ -55,6 +55,7 @@ def resolve(study: Study, *, limit: int | None = None, replicates: int | None = 
     if not benchmark.tasks:
         raise DataError(benchmark.name, expected="at least one task", found="none", remedy="Check the file and --limit.")
     check_templates(study, benchmark.tasks[0])
+    _check_probes(study, benchmark)
     identities = checker_identities(study, benchmark)
     checkers = {name: str(identity["name"]) for name, identity in identities.items()}
     executors = {
@@ -77,6 +78,19 @@ def resolve(study: Study, *, limit: int | None = None, replicates: int | None = 
         providers=provider_identities(study),
     )
     return Plan(study, protocol, protocol.digest(), benchmark, executors, checkers)
+
+
+def _check_probes(study: Study, benchmark: Benchmark) -> None:
+    """Raise StudyError for a probe of a task that the benchmark does not have."""
+    known = {task.id for task in benchmark.tasks}
+    for index, probe in enumerate(study.judge.probes.own if study.judge and study.judge.probes else ()):
+        if probe.task is not None and probe.task not in known:
+            raise StudyError(
+                f"judge.probes.own.{index}.task",
+                expected=f"the id of one of the {len(known)} tasks",
+                found=repr(probe.task)[:200],
+                remedy="Name a task of the benchmark (one within --limit), or leave `task` away.",
+            )
 
 
 def checker_identities(study: Study, benchmark: Benchmark) -> dict[str, dict[str, Any]]:

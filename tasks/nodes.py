@@ -14,6 +14,7 @@ from tasks.judge import judge_shard
 from tasks.load import write_tasks
 from tasks.plan import Shard
 from tasks.preflight import run_preflight
+from tasks.probes import probe_judge
 from tasks.record import record_source
 from tasks.reverify import reverify_shard
 from tasks.shard import measure_shard
@@ -68,6 +69,12 @@ def record_node(digest: str, stack: str, condition: str) -> None:
 def judge_node(digest: str, name: str, shard: Shard, last_chance: bool) -> None:  # noqa: ARG001, FBT001 - a task run's name
     """Judge one shard of frozen candidates."""
     judge_shard(workshop(digest), shard, last_chance=last_chance)
+
+
+@task(name="probes", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
+def probes_node(digest: str, name: str, shard: Shard, last_chance: bool) -> None:  # noqa: ARG001, FBT001 - a task run's name
+    """Put its probes to one judge condition."""
+    probe_judge(workshop(digest), shard, last_chance=last_chance)
 
 
 @task(name="analyse", task_run_name="analyse", cache_policy=NO_CACHE, persist_result=False)

@@ -22,7 +22,8 @@ class Shard:
     stop: int
     """Position after its last task."""
     purpose: str = "measure"
-    """`measure`; `reverify`, which generates nothing; `judge`: the condition is a judge condition, and the replicate a repeat."""
+    """`measure`; `reverify`, which generates nothing; `judge`: the condition is a judge condition, and the replicate a repeat;
+    `probes`: the judge condition's probes, which are no cells of the tasks named."""
 
     @property
     def name(self) -> str:
@@ -78,6 +79,13 @@ def judge_shards(study: Study, n_tasks: int) -> list[Shard]:
     ]
 
 
+def probe_shards(study: Study) -> list[Shard]:
+    """The shards of probes, one for each judge condition, before all others. Stacks do not matter to them: the first bears them."""
+    if study.judge is None or study.judge.probes is None:
+        return []
+    return [Shard(study.stacks[0].name, condition.name, 0, 0, 1, "probes") for condition in study.judge.conditions]
+
+
 def source_shards(study: Study, shard: Shard, n_tasks: int) -> list[Shard]:
     """The shards of this study that a shard's cells come from; empty for fresh cells and for replays of a file.
 
@@ -93,9 +101,12 @@ def source_shards(study: Study, shard: Shard, n_tasks: int) -> list[Shard]:
 
 def shards_before(study: Study, shard: Shard, n_tasks: int) -> list[Shard]:
     """The shards that must be sealed before a shard, of cells or of verdicts, can be made."""
+    if shard.purpose == "probes":
+        return []
     if shard.purpose != "judge":
         return source_shards(study, shard, n_tasks)
-    return [Shard(shard.stack, study.judged_condition().name, 0, shard.start, shard.stop)]
+    probes = [one for one in probe_shards(study) if one.condition == shard.condition]
+    return [*probes, Shard(shard.stack, study.judged_condition().name, 0, shard.start, shard.stop)]
 
 
 def cells_from(study: Study, shard: Shard) -> Shard | None:

@@ -14,10 +14,11 @@ _FEW_FAILURES = 2
 _FAILING_SHARE = 0.1
 """More cells of a shard than these are never left unmeasured; the same share blocks a study's numbers."""
 
-_REMEDY = (
+NOTHING_SEALED = (
     "Nothing of this shard is sealed and its answers are in the journal: mend the service (`evalnoise doctor`) and run the same "
     "command again."
 )
+"""What a user can do about a service that failed."""
 
 
 def may_work_later(response: Response) -> bool:
@@ -78,7 +79,7 @@ def refuse_failures(shop: Workshop, shard: Shard, failures: Failures, *, cells: 
                 f"shard {shard.name}",
                 expected=expected,
                 found=f"{failed} of {cells} cells unmeasured because it did not",
-                remedy=_REMEDY,
+                remedy=NOTHING_SEALED,
             )
 
 

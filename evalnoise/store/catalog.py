@@ -24,9 +24,10 @@ from evalnoise.store.digests import SEEN_SCHEMA, Digests, Seen, seen_of, unchang
 from evalnoise.store.files import TEMPORARY, remove_stale, writing
 from evalnoise.store.snapshot import Entry, fingerprint, snapshot
 from evalnoise.store.store import Store
+from schemas.columns import Table
 from schemas.errors import StoreError
 from schemas.macros import load_macros
-from schemas.tables import TABLES, Table
+from schemas.tables import TABLES
 from schemas.views import INTEGER_KEYS, load_views, reader_columns, sql_type
 
 CATALOG_FILE = "evalnoise.duckdb"

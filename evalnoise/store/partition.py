@@ -15,8 +15,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.columns import Column, Table
 from schemas.errors import StoreError
-from schemas.tables import Column, Table
 from schemas.views import INTEGER_KEYS, reader_columns
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")

@@ -20,8 +20,8 @@ from evalnoise.store.lock import Holder, study_lock
 from evalnoise.store.manifest import Manifest, SealedFile
 from evalnoise.store.partition import PartitionWrite, key_text, keys_of, parquet_bytes, read_partition, reader_schema
 from evalnoise.store.reserve import RESERVE_BYTES, RESERVE_FILE, Reserve, reserve_in
+from schemas.columns import Table
 from schemas.errors import StoreError
-from schemas.tables import Table
 
 _LOG = logging.getLogger(__name__)
 _FAULT = "This is a fault in the code that commits; nothing of this shard was sealed."

@@ -9,7 +9,7 @@
 --   benchmark: Name of the benchmark.
 --   stack: Name of the stack.
 --   condition: Name of the condition, or of the judge condition.
---   purpose: generate or judge.
+--   purpose: generate, judge or probe.
 --   calls: Requests of cells, each with all its sendings.
 --   sendings: Times that a request was sent.
 --   failed_sendings: Of the sendings, those that got no response: refused, cut off, not legible, too late.

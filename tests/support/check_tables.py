@@ -7,10 +7,10 @@ from typing import Any
 import duckdb
 
 from schemas.checks import check_queries
-from schemas.tables import CALLS, GENERATIONS, OUTCOMES, PREFLIGHT, VERDICTS
+from schemas.tables import CALLS, GENERATIONS, OUTCOMES, PREFLIGHT, PROBES, VERDICTS
 from schemas.views import load_views, reader_columns, sql_type
 
-TABLES = {table.name: table for table in (CALLS, GENERATIONS, OUTCOMES, PREFLIGHT, VERDICTS)}
+TABLES = {table.name: table for table in (CALLS, GENERATIONS, OUTCOMES, PREFLIGHT, PROBES, VERDICTS)}
 BASE: dict[str, Any] = {"study": "s", "protocol": "p", "benchmark": "b", "stack": "a", "condition": "live", "replicate": 0}
 _VIEWS = ("protocols", "task_counts", "answer_counts")
 

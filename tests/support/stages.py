@@ -16,8 +16,9 @@ from tasks.freeze import resolve
 from tasks.judge import judge_shard
 from tasks.load import SHARD as TASKS
 from tasks.load import write_tasks
-from tasks.plan import judge_shards, measured_shards
+from tasks.plan import judge_shards, measured_shards, probe_shards
 from tasks.preflight import run_preflight, shard_name
+from tasks.probes import probe_judge
 from tasks.progress import NoWatcher, Progress
 from tasks.record import record_source
 from tasks.reverify import reverify_shard
@@ -59,7 +60,7 @@ def opened(study: Study, root: Path, *, limit: int | None = 6) -> Iterator[Works
     store = Store.open(root)
     with Workshop(plan, store, Progress(NoWatcher())) as shop:
         store.freeze(plan.protocol)
-        shards = [*measured_shards(study, plan.protocol.n_tasks), *judge_shards(study, plan.protocol.n_tasks)]
+        shards = [*probe_shards(study), *measured_shards(study, plan.protocol.n_tasks), *judge_shards(study, plan.protocol.n_tasks)]
         preflights = [shard_name(stack.name) for stack in study.stacks]
         shop.study_store.plan([TASKS, *preflights, *(shard.name for shard in shards), ANALYSIS])
         write_tasks(shop)
@@ -72,6 +73,8 @@ def run(study: Study, root: Path, *, limit: int | None = 6) -> str:
     """Every stage, and the protocol's digest."""
     with opened(study, root, limit=limit) as shop:
         n_tasks = shop.plan.protocol.n_tasks
+        for shard in probe_shards(study):
+            probe_judge(shop, shard)
         recorded: set[tuple[str, str]] = set()
         for shard in measured_shards(study, n_tasks):
             condition = study.condition(shard.condition)
