@@ -21,6 +21,7 @@ Ints = NDArray[np.int64]
 ABSENT: Final = "-"
 """Name of a column that the file does without: one generation of each task, or one grade of each generation."""
 _REMEDY: Final = "docs/guide/components.md shows the format."
+_NAME_IT: Final = "Name it with --task, --generation, --grade or --score; `--grade -` says that each generation has one grade."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,12 @@ def read_grades(path: Path, columns: Columns | None = None, *, scale: tuple[floa
     wanted = {"task": Wanted(names.task), "score": Wanted(names.score, Kind.NUMBER)}
     optional = {"generation": names.generation, "grade": names.grade}
     wanted |= {key: Wanted(name) for key, name in optional.items() if name != ABSENT}
-    table = read_long_table(path, wanted)
+    try:
+        table = read_long_table(path, wanted)
+    except DataError as error:
+        if not error.expected.startswith("a column"):
+            raise
+        raise DataError(error.where, expected=error.expected, found=error.found, remedy=_NAME_IT) from None
     if not table.num_rows:
         raise DataError(str(path), expected="a row per grade", found="no row", remedy=_REMEDY)
     tasks, task = _codes(table, "task")

@@ -21,7 +21,8 @@ NO_MAXIMUM = "the grades of a generation never differ, so the likelihood has no 
 NO_MAXIMUM_RUNS = "the generations of a task never differ, so the likelihood has no maximum"
 SAME = 0.01
 """Estimates that differ by less than this part of the total agree."""
-_BOUNDARY: Final = 1e-6
+_BOUNDARY: Final = 1e-4
+_SPREAD: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,8 @@ def reml(task: ArrayLike, output: ArrayLike, scores: ArrayLike, *, found: Compon
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
             return _failed(f"the fit ended with an error: {error}", estimates)
     said = tuple(dict.fromkeys(str(warning.message) for warning in caught if "Deprecation" not in warning.category.__name__))
-    reason = _doubt(parts, said, converged=bool(fit.converged))
+    negative = estimates.balanced and any((part.raw or 0.0) < 0 for part in estimates.parts)
+    reason = _doubt(parts, said, converged=bool(fit.converged), boundary=negative)
     if reason:
         return _failed(reason, estimates, said, converged=bool(fit.converged))
     total = estimates.total or 0.0
@@ -102,16 +104,18 @@ def _refused(found: Components) -> str:
 
 def _fit(tasks: Any, outputs: Any, values: Any, found: Components) -> tuple[Any, dict[Level, float]]:
     names = [part.of for part in found.parts]
-    frame = DataFrame({"score": values, "task": tasks, "output": outputs})
+    # The optimiser calls a variance below 0.01 the boundary, whatever the others are: so they are made large.
+    unit = float(np.std(values)) / _SPREAD
+    frame = DataFrame({"score": (values - np.mean(values)) / unit, "task": tasks, "output": outputs})
     nested = {"output": "0 + C(output)"} if len(names) == 3 else None
     model = MixedLM.from_formula("score ~ 1", groups="task", re_formula="1", vc_formula=nested, data=frame)
     fit = model.fit(reml=True)
     inner = [float(value) for value in np.atleast_1d(fit.vcomp)] if nested else []
     estimates = [float(np.asarray(fit.cov_re)[0, 0]), *inner, float(fit.scale)]
-    return fit, dict(zip(names, estimates, strict=True))
+    return fit, {name: value * unit**2 for name, value in zip(names, estimates, strict=True)}
 
 
-def _doubt(parts: dict[Level, float], said: tuple[str, ...], *, converged: bool) -> str:
+def _doubt(parts: dict[Level, float], said: tuple[str, ...], *, converged: bool, boundary: bool) -> str:
     """Why a fit must not be quoted, with where it stopped; empty when nothing speaks against it."""
     stopped = ", ".join(f"{of} {value:.3g}" for of, value in parts.items())
     where = f"; it stopped at {stopped}, which is no estimate"
@@ -119,7 +123,7 @@ def _doubt(parts: dict[Level, float], said: tuple[str, ...], *, converged: bool)
         return "the fit is not finite" + where
     if not converged:
         return "the optimiser did not converge" + where
-    if any("boundary" in line for line in said) or min(parts.values()) <= _BOUNDARY * sum(parts.values()):
+    if boundary or any("boundary" in line for line in said) or min(parts.values()) <= _BOUNDARY * sum(parts.values()):
         return "the fit lies on the boundary (a component of 0)" + where
     return f"the optimiser warned: {said[0]}{where}" if said else ""
 

@@ -138,16 +138,13 @@ def component_findings(grades: Sequence[Graded]) -> Iterator[tuple[str, str, str
             if 0 < part.df < FEW_DEGREES:
                 said = f"{where}: the variance component {part.of} has {part.df} degrees of freedom; take at least {FEW_DEGREES}."
                 yield "component_few", one.stack, one.condition, "info", said, float(part.df)
-        if one.judge:
-            yield from ((check, one.stack, one.condition, *rest) for check, *rest in _judge_findings(one, where))
+        if one.judge and one.found.grader.raw == 0:
+            limit = none_varied_limit(one.data, found=one.found).get(Level.GRADER)
+            most = "" if limit is None or limit.hi is None else f" (a variance of at most {limit.hi:.4g}, if they are independent)"
+            said = (
+                f"{where}: no verdict ever differed from another on the same output{most}; a cache or a fixed seed looks the same."
+            )
+            yield "grades_constant", one.stack, one.condition, "info", said, one.found.grader.raw
 
 
 _BELOW = "it is 0, or so small that these repeats cannot see it; more tasks or repeats tell"
-
-
-def _judge_findings(one: Graded, where: str) -> Iterator[tuple[str, str, str, float | None]]:
-    if one.found.grader.raw == 0:
-        limit = none_varied_limit(one.data, found=one.found).get(Level.GRADER)
-        most = "" if limit is None or limit.hi is None else f" (a variance of at most {limit.hi:.4g}, if they are independent)"
-        said = f"{where}: no verdict ever differed from another on the same output{most}; a cache or a fixed seed looks the same."
-        yield "grades_constant", "info", said, one.found.grader.raw
