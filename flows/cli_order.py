@@ -39,8 +39,13 @@ def drift(
     found = _arm(store, arm)
     # As the analysis of the study takes them, so that the numbers are those of `estimates`.
     asked = Analysis.model_validate(found.frozen.study.get("analysis", {}))
-    options = {"seed": asked.seed if seed is None else seed, "alpha": asked.alpha if alpha is None else alpha}
-    print_drift(found, test(found.cells.outcomes, order_known=found.cells.order_known, **options), as_json=as_json)
+    result = test(
+        found.cells.outcomes,
+        order_known=found.cells.order_known,
+        seed=asked.seed if seed is None else seed,
+        alpha=asked.alpha if alpha is None else alpha,
+    )
+    print_drift(found, result, as_json=as_json)
 
 
 def tasks(

@@ -186,7 +186,7 @@ def _night_rows(found: Nights, chart: Chart) -> Iterable[dict[str, Any]]:
     first_judged = len(found.nights) - (0 if chart.lo is None else len(chart.lo))
     for place, night in enumerate(found.nights):
         judged = bool(chart.judged[place])
-        ends = (None, None)
+        ends: tuple[float | None, float | None] = (None, None)
         if judged and chart.lo is not None and chart.hi is not None:
             ends = float(chart.lo[place - first_judged]), float(chart.hi[place - first_judged])
         yield {
