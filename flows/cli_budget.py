@@ -119,10 +119,15 @@ def ranking(
 
 
 def design(
+    arm: Annotated[
+        str | None, typer.Argument(help=f"{_ARM} It may be a judge's. Its variances are taken. Without: --task.", metavar="[ARM]")
+    ] = None,
     *,
-    task: Annotated[float, typer.Option("--task", help="Variance between tasks.", metavar="V")],
-    generation: Annotated[float, typer.Option("--generation", help="Variance between generations of a task.", metavar="V")],
-    grader: Annotated[float, typer.Option("--grader", help="Variance between grades of a generation.", metavar="V")] = 0.0,
+    task: Annotated[float | None, typer.Option("--task", help="Variance between tasks.", metavar="V")] = None,
+    generation: Annotated[
+        float | None, typer.Option("--generation", help="Variance between generations of a task.", metavar="V")
+    ] = None,
+    grader: Annotated[float | None, typer.Option("--grader", help="Variance between grades of a generation.", metavar="V")] = None,
     half_width: Annotated[float | None, typer.Option("--half-width", help="Half width of a score to reach.", metavar="H")] = None,
     effect: Annotated[
         float | None,
@@ -139,6 +144,7 @@ def design(
     level: Annotated[float, typer.Option("--level", help="Confidence level of half widths.")] = 0.95,
     alpha: Annotated[float, typer.Option("--alpha", help="Two-sided error level of an effect's test.")] = 0.05,
     power: Annotated[float, typer.Option("--power", help="Power for an effect.")] = 0.8,
+    store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
 ) -> None:
     """Show half widths over tasks, generations and grades, and the cheapest design for a half width or an effect."""
@@ -146,15 +152,25 @@ def design(
         raise misuse("expected --half-width or --effect, found both")
     if price_generation is None and (half_width is not None or effect is not None):
         raise misuse("a cheapest design needs prices: give --price-generation, and --price-grade if grades cost something")
+    if arm is None and (task is None or generation is None):
+        raise misuse("expected an arm of a store, or --task and --generation")
+    if arm is not None and (task, generation, grader) != (None, None, None):
+        raise misuse("expected either an arm or its variances, found both")
+    if arm is not None and effect is not None:
+        raise misuse("--effect needs the variances of a difference: give --task and --generation; one arm has its own alone")
     from evalnoise.stats.design import Bounds, Prices, Variances
-    from flows.design_view import Wanted, print_design
+    from flows.design_view import Wanted, measured, print_design
 
     with _said():
+        given = Variances(task=task or 0.0, generation=generation or 0.0, grader=grader or 0.0)
+        found = (given, Bounds(), ()) if arm is None else measured(store, arm)
+        components, held, notes = found
         print_design(
-            Variances(task=task, generation=generation, grader=grader),
+            components,
             Prices(generation=price_generation or 0.0, grade=price_grade, task=price_task),
-            Bounds(tasks=max_tasks, generations=max_generations, grades=max_grades),
+            Bounds(tasks=max_tasks, generations=held.generations or max_generations, grades=held.grades or max_grades),
             Wanted(half_width=half_width, effect=effect, level=level, alpha=alpha, power=power),
+            notes=notes,
             as_json=as_json,
         )
 

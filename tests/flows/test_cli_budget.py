@@ -235,3 +235,34 @@ class TestDesign:
 
     def test_negative_component(self):
         assert "clipped first" in run("design", "--task", "-0.1", "--generation", "0.1", code=2)
+
+    def test_of_an_arm(self, store):
+        """A live arm has one grade of each generation: task and generation are told apart, the grader is in the generation."""
+        found = json.loads(run("design", "made/a/live", "--store", store, "--json"))
+        w = within_task_variance(GOOD.sum(axis=1), FULL).w
+        assert found["components"]["generation"] == pytest.approx(w, abs=1e-12)
+        means = GOOD.mean(axis=1)
+        assert found["components"]["task"] == pytest.approx(means.var(ddof=1) - w / 6, abs=1e-12)
+        assert (found["components"]["grader"], found["bounds"]["grades"]) == (0, 1)
+        text = run("design", "made/a/live", "--half-width", "0.1", "--price-generation", "1", "--store", store)
+        assert "variances of made" in text
+        assert "generation+grader is one number here" in text
+        assert "Cheapest for a half width of 0.1" in text
+
+    def test_of_frozen_outputs(self, store):
+        """Replicates of a replay are grades of one output: one generation of each task, not told from the task."""
+        found = json.loads(run("design", "made/a/frozen", "--store", store, "--json"))
+        assert found["bounds"]["generations"] == 1
+        assert found["components"]["generation"] == 0
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            ((), "an arm of a store, or --task"),
+            (("made/a/live", "--task", "0.1"), "found both"),
+            (("made/a/live", "--effect", "0.1", "--price-generation", "1"), "variances of a difference"),
+            (("single",), "no design can be planned from it"),
+        ],
+    )
+    def test_mistakes_with_arms(self, store, arguments, said):
+        assert said in run("design", *arguments, "--store", store, code=2)
