@@ -55,6 +55,7 @@ def print_drift(arm: Arm, found: Drift, *, as_json: bool) -> None:
         return
     step = f"step after replicate {(found.change_point or 0) - 1}"
     rows = (("Cochran's Q", found.q, "Q"), ("trend", found.trend, "z"), (step, found.scan, "z"))
+    seen = (("Cochran's Q for a step", found.q), ("the trend for a steady drift", found.trend), ("the scan for a step", found.scan))
     for name, test, letter in rows:
         limiting = "" if test.p is None else f", {_p(test.p)} in the limit"
         _say(f"  {name:<24} {letter} = {test.statistic:8.3f}  p = {_p(test.p_permuted)} by permutation{limiting}")
@@ -63,8 +64,8 @@ def print_drift(arm: Arm, found: Drift, *, as_json: bool) -> None:
         f"whole-run A/A splits differ by {found.split_ratio or 0:.2f} times what runs alone give",
         f"  {_verdict(found)}",
     )
-    for name, test, _ in rows:
-        _say(f"  power of {name}: {_power(found, test)}")
+    for said, tested in seen:
+        _say(f"  power of {said}: {_power(found, tested)}")
     if found.q.note:
         _say(f"  {found.q.note}")
     _say(f"  {found.resamples} permutations within tasks, seed {found.seed}; it is about these tasks, not others")

@@ -214,7 +214,7 @@ class TestDrift:
     def test_that_nothing_is_seen_proves_nothing(self, root):
         shown = run(root, "drift", "young")
         assert "That proves little" in shown
-        assert "power of trend" in shown
+        assert "power of the trend for a steady drift" in shown
         assert "no drift" not in shown.lower()
         assert "expected a number between 0 and 1" in run(root, "drift", "young", "--alpha", "2", code=ExitCode.USAGE)
         assert "expected" in run(root, "drift", "unknown", code=ExitCode.STORE)
