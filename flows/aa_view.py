@@ -14,8 +14,7 @@ from evalnoise.stats.budget import rerun_budget
 from evalnoise.stats.drift import Drift, drift
 from evalnoise.stats.gate import FEWEST_TASKS
 from evalnoise.stats.side import Side, on_common_tasks
-from flows.cli_errors import printable
-from flows.gate_view import p_words
+from flows.gate_view import one_line, p_words
 from tasks.gating import Found
 
 _MARGIN: Final = 0.02
@@ -86,9 +85,9 @@ def _recommendation(found: AaMde, tested: Drift | None, *, alpha: float, power: 
 
 def print_aa(found: Itself) -> None:
     """Print it in lines."""
-    typer.secho(printable(f"A/A of {found.label}"), bold=True)
+    typer.secho(one_line(f"A/A of {found.label}"), bold=True)
     for name, value in _lines(found):
-        typer.echo(printable(f"  {name:{_WIDTH}}{value}"))
+        typer.echo(f"  {name:{_WIDTH}}{one_line(value)}")
 
 
 def _lines(found: Itself) -> list[tuple[str, str]]:

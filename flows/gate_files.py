@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from evalnoise.stats.gate import Decision
-from flows.gate_view import as_json, benchmark_sentence, sentence
+from flows.gate_view import as_json, benchmark_sentence, one_line, sentence
 from schemas.errors import StoreError
 from tasks.gating import Compared, Outcome
 
@@ -71,7 +71,7 @@ def _xml(text: str) -> str:
 def github_lines(outcome: Outcome) -> Iterator[str]:
     """A workflow command of GitHub for each benchmark: an error for block, a warning for inconclusive, a notice for pass."""
     for member in outcome.members:
-        title = _property(f"evalnoise gate, {member.benchmark}: {member.decision}")
+        title = _property(one_line(f"evalnoise gate, {member.benchmark}: {member.decision}"))
         yield f"::{_LEVELS[member.decision]} title={title}::{_data(benchmark_sentence(member))}"
 
 

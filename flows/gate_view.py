@@ -81,8 +81,12 @@ def p_words(p: float) -> str:
 
 def code(text: str) -> str:
     """Text from outside as a markdown code span on one line: no markup, no mention and no link can come of it."""
-    flat = printable(" ".join(text.split()))
-    return f"`{flat.replace('`', chr(39))}`"
+    return f"`{one_line(text).replace('`', chr(39))}`"
+
+
+def one_line(text: str) -> str:
+    """Text from outside, printable, on one line, and no command to a CI system that reads logs, such as ``##[error]``."""
+    return printable(" ".join(text.split())).replace("##[", "# #[")
 
 
 # --- the table -----------------------------------------------------------------------------------------------------------
@@ -94,9 +98,9 @@ def print_gate(outcome: Outcome) -> None:
         title = f"Gate on {member.benchmark}"
         if len(outcome.members) > 1:
             title += " (primary)" if number == outcome.primary else " (further)"
-        typer.secho(printable(title), bold=True)
+        typer.secho(one_line(title), bold=True)
         for name, value in _lines(member):
-            typer.echo(printable(f"  {name:{_WIDTH}}{value}"))
+            typer.echo(f"  {name:{_WIDTH}}{one_line(value)}")
         typer.echo()
     if outcome.note:
         typer.echo(f"Several benchmarks: {outcome.note}.")
@@ -135,7 +139,7 @@ def _task_words(member: Compared) -> str:
     only = [(found.only_base, "only in base"), (found.only_new, "only in new")]
     unmatched = "".join(f", {count} {where}" for count, where in only if count)
     clusters = f" in {counted(found.tested.clusters, 'cluster')}" if found.tested.clusters else ""
-    return f"{found.tested.n_tasks} in both{clusters}, {found.tested.n_informative} that tell the arms apart or could{unmatched}"
+    return f"{found.tested.n_tasks} in both{clusters}, {found.tested.n_informative} of them informative{unmatched}"
 
 
 def _p_line(member: Compared) -> str:
