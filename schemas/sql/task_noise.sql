@@ -79,22 +79,20 @@ SELECT
   t.passes,
   t.runs,
   t.product / t.pairs AS s2,
-  CASE WHEN s.total > 0 THEN if(s.balanced, t.product / s.total, t.product / t.pairs / s.s2) END AS share,
+  CASE WHEN s.total > 0 THEN CASE WHEN s.balanced THEN t.product / s.total ELSE t.product / t.pairs / s.s2 END END AS share,
   CASE
     WHEN s.total > 0
-      THEN if(
-        s.balanced,
-        sum(t.product) OVER largest_first / s.total,
-        sum(t.product / t.pairs) OVER largest_first / s.s2
-      )
+      THEN CASE
+        WHEN s.balanced THEN sum(t.product) OVER largest_first / s.total
+        ELSE sum(t.product / t.pairs) OVER largest_first / s.s2
+      END
   END AS carried,
   CASE
     WHEN s.n > 1
-      THEN if(
-        s.balanced,
-        (s.total - t.product) / ((s.n - 1) * s.pairs),
-        greatest(0, s.s2 - t.product / t.pairs) / (s.n - 1)
-      )
+      THEN CASE
+        WHEN s.balanced THEN (s.total - t.product) / ((s.n - 1) * s.pairs)
+        ELSE greatest(0, s.s2 - t.product / t.pairs) / (s.n - 1)
+      END
   END AS w_without,
   CASE
     WHEN NOT s.same

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,9 @@ create temp view grades as
 select task_id as task, replicate as generation, score as grade from outcomes where stack = 'a' and condition = 'live';
 from variance_components('grades')
 """
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::verifiers.sandbox.process.NoSandboxWarning")
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +87,21 @@ def test_a_query_gives_there_what_it_gives_here(store: Path, plain: list[str], q
         assert other == {
             name: pytest.approx(value, rel=1e-12) if isinstance(value, float) else value for name, value in one.items()
         }
+
+
+def recipes() -> list[str]:
+    """The page's statements that need no file of the reader's."""
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "sql.md").read_text("utf-8")
+    found = re.findall(r"```sql\n(.+?)```", page, re.DOTALL)
+    return [text for text in found if "ATTACH" not in text and "my-grades" not in text]
+
+
+@pytest.mark.parametrize("recipe", recipes())
+def test_the_page_s_recipes_run(plain: list[str], recipe: str) -> None:
+    names = {"starter/oracle/": "small/a/", "/temperature-zero": "/cold", "'starter'": "'small'"}
+    for name, other in names.items():
+        recipe = recipe.replace(name, other)
+    assert asked(plain, recipe) or "blocks" in recipe
 
 
 def test_components_of_a_view_that_the_analyst_makes(plain: list[str]) -> None:
