@@ -42,9 +42,9 @@ class Judged:
     """Place of each judged task in the benchmark's order, ascending."""
 
 
-_COUNTS = (
-    "select stack, condition, position, passes, runs, unmeasured from task_counts where study = $study and protocol = $protocol"
-)
+_COUNTS = """
+select stack, condition, position, passes, runs, unmeasured from task_counts where study = $study and protocol = $protocol
+"""
 _VERDICTS = """
 select stack, condition, position, repeat, case verdict when 'pass' then 1 when 'fail' then 0 else -1 end, confidence,
     (reference_outcome = 'pass')::int
@@ -54,18 +54,25 @@ order by stack, condition, position, repeat
 
 
 def read_counts(connection: Any, study: str, protocol: str, n_tasks: int) -> dict[tuple[str, str], Counts]:
-    """Counts by (stack, condition)."""
-    found: dict[tuple[str, str], tuple[Ints, Ints, Ints]] = {}
-    rows = connection.execute(_COUNTS, {"study": study, "protocol": protocol}).fetchall()
-    for stack, condition, position, *numbers in rows:
-        empty = tuple(np.zeros(n_tasks, dtype=np.int64) for _ in range(3))
-        arrays = found.setdefault((stack, condition), empty)  # type: ignore[arg-type]
-        for array, value in zip(arrays, numbers, strict=True):
-            array[position] = value
-    return {
-        key: Counts(*key, passes=passes, runs=runs, unmeasured=int(unmeasured.sum()))
-        for key, (passes, runs, unmeasured) in found.items()
-    }
+    """Counts by (stack, condition), in alphabetical order."""
+    rows = connection.sql(_COUNTS, params={"study": study, "protocol": protocol}).to_arrow_table()
+    numbers = [rows[name].to_numpy() for name in ("position", "passes", "runs", "unmeasured")]
+    stacks, conditions = (rows[name].combine_chunks().dictionary_encode() for name in ("stack", "condition"))
+    known = [(stack, condition) for stack in stacks.dictionary.to_pylist() for condition in conditions.dictionary.to_pylist()]
+    of_row = stacks.indices.to_numpy() * (len(conditions.dictionary) or 1) + conditions.indices.to_numpy()
+    found = {}
+    for code in np.unique(of_row):
+        position, *counted = (column[of_row == code] for column in numbers)
+        passes, runs, unmeasured = (_placed(position, column, n_tasks) for column in counted)
+        found[known[code]] = Counts(*known[code], passes=passes, runs=runs, unmeasured=int(unmeasured.sum()))
+    return dict(sorted(found.items()))
+
+
+def _placed(positions: Ints, values: Ints, n_tasks: int) -> Ints:
+    """Values by task, 0 where a task has none."""
+    placed = np.zeros(n_tasks, dtype=np.int64)
+    placed[positions] = values
+    return placed
 
 
 def read_judged(connection: Any, study: str, protocol: str) -> list[Judged]:

@@ -58,7 +58,7 @@ def joint_task_bootstrap(
         resamples: Number of resamples.
         seed: Seed, 0 or more.
         threads: Threads; None: what the machine has, where it pays. No result depends on it.
-        progress: Called with the resamples done and all of them, after each block.
+        progress: Called with the resamples done and all of them, time and again, and at the end.
     """
     rows, exponents = fixed_point(finite_rows(values))
     sums = resampled_sums(rows, resamples=resamples, seed=seed, threads=threads, progress=progress)

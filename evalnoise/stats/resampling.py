@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Progress = Callable[[int, int], None]
-"""Called from the caller's thread with the resamples done and all of them, after each block."""
+"""Called from the caller's thread with the resamples done and all of them, time and again, and at the end."""
 
 BLOCK = 64
 """Resamples per random stream where all patterns are common."""
@@ -44,6 +44,7 @@ _COMMON, _MIXED = 0, 2
 _MANTISSA = 53
 _LARGEST_KEY = 1 << 62
 _THREADS = 4
+_SHARES = 8
 _WORTH_THREADS = 1 << 21
 
 
@@ -197,7 +198,7 @@ def resampled_sums(
         seed: Seed, 0 or more.
         key: What sets these streams apart from others of the same seed.
         threads: Threads; None: as the machine has processors, at most 4, and one for little work. No result depends on it.
-        progress: Called after each block.
+        progress: Called time and again; see `Progress`.
     """
     check_draws(resamples, seed)
     plan = _plan(rows)
@@ -215,10 +216,16 @@ def resampled_sums(
     if used <= 1 or len(starts) == 1:
         for start in starts:
             _report(progress, draw(start), resamples)
-    else:
-        with ThreadPoolExecutor(used) as pool:
-            for done in pool.map(draw, starts):
-                _report(progress, done, resamples)
+        return sums
+    # A few blocks at a time, because handing one over costs as much as drawing a small one.
+    share = max(1, len(starts) // (used * _SHARES))
+
+    def draw_several(first: int) -> int:
+        return [draw(start) for start in starts[first : first + share]][-1]
+
+    with ThreadPoolExecutor(used) as pool:
+        for done in pool.map(draw_several, range(0, len(starts), share)):
+            _report(progress, done, resamples)
     return sums
 
 

@@ -93,13 +93,13 @@ def test_pinned_resamples_of_a_mixed_table():
     ]
 
 
-def test_progress_is_told_of_every_block_and_of_the_end():
+def test_progress_is_told_as_it_goes_and_of_the_end():
     for threads in (1, 2):
         told = []
         joint_task_bootstrap(table(60), resamples=3_000, seed=0, threads=threads, progress=lambda *done, to=told: to.append(done))
         assert told[-1] == (3_000, 3_000)
         assert told == sorted(told)
-        assert len(told) == -(-3_000 // plan(table(60)).block)
+        assert len(told) == -(-3_000 // plan(table(60)).block), "with blocks as few as these, after each one"
 
 
 # --- exact sums ----------------------------------------------------------------------------------------------------------

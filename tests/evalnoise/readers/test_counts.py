@@ -1,0 +1,43 @@
+"""Counts as arrays: each in its task's place, zeros where a condition has not measured one."""
+
+import duckdb
+import pytest
+
+from evalnoise.readers.counts import read_counts
+
+ROWS = [
+    ("s", "p", "b", "live", 2, 3, 4, 1),
+    ("s", "p", "b", "live", 0, 5, 5, 0),
+    ("s", "p", "b", "cold", 1, 0, 2, 3),
+    ("s", "p", "a", "live", 3, 1, 1, 2),
+    ("s", "other", "a", "live", 0, 9, 9, 9),
+    ("t", "p", "c", "live", 0, 9, 9, 9),
+]
+
+
+@pytest.fixture
+def connection():
+    found = duckdb.connect()
+    found.execute(
+        "create table task_counts (study text, protocol text, stack text, condition text, position bigint, passes bigint,"
+        " runs bigint, unmeasured bigint)"
+    )
+    found.executemany("insert into task_counts values (?, ?, ?, ?, ?, ?, ?, ?)", ROWS)
+    yield found
+    found.close()
+
+
+def test_counts_lie_in_their_task_s_place(connection):
+    found = read_counts(connection, "s", "p", 4)
+    assert list(found) == [("a", "live"), ("b", "cold"), ("b", "live")], "no a under cold"
+    live = found["b", "live"]
+    assert (live.stack, live.condition) == ("b", "live")
+    assert live.passes.tolist() == [5, 0, 3, 0]
+    assert live.runs.tolist() == [5, 0, 4, 0]
+    assert live.unmeasured == 1
+    assert found["b", "cold"].runs.tolist() == [0, 2, 0, 0]
+    assert found["a", "live"].passes.tolist() == [0, 0, 0, 1]
+
+
+def test_nothing_is_no_counts(connection):
+    assert read_counts(connection, "s", "none", 4) == {}
