@@ -20,6 +20,8 @@ from flows.compare_data import NO_NEW_RUNS, Compared, Floats, reasons, rows
 
 SHOWN = 20
 _NAME = 60
+_ALIKE = (0.4, 0.6)
+"""Between these shares of the variance no noise is said to dominate."""
 _NORMAL = "p is normal, two-sided; population: SE of the means over the samples at hand, over new tasks"
 
 
@@ -144,10 +146,14 @@ def _noise_sentences(found: Compared) -> Iterator[str]:
     n = pairs.n_tasks[known]
     total, now = (float(np.median(np.sqrt(column[known] / n))) for column in (pairs.total, pairs.of_mean))
     floor = float(np.median(np.sqrt(np.maximum(pairs.data[known], 0.0) / n)))
-    which = "prediction noise" if share > 0.5 else "data noise"
-    what = "more samples a task help" if share > 0.5 else "more tasks help, more samples little"
+    if _ALIKE[0] <= share <= _ALIKE[1]:
+        which, what = "prediction and data noise are alike", "more samples a task help up to a point, more tasks always"
+    elif share > _ALIKE[1]:
+        which, what = "prediction noise dominates", "more samples a task help"
+    else:
+        which, what = "data noise dominates", "more tasks help, more samples little"
     yield (
-        f"Of a typical pair (median) {which} dominates: {100 * share:.0f} % of the total variance is prediction noise, so {what}. "
+        f"In a typical pair (median) {which}: {100 * share:.0f} % of the total variance is prediction noise, so {what}. "
         f"SE with one sample {total:.4f}, with those at hand {now:.4f}, with endless ones "
         f"{f'{floor:.4f}' if floor else 'too small to be seen here'}."
     )

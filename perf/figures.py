@@ -20,6 +20,7 @@ PARTS = (
     "kills",
     "paid",
     "generate",
+    "pairs",
 )
 
 

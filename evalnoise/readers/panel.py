@@ -64,15 +64,14 @@ def panel_of_arms(arms: Sequence[Arm]) -> Panel:
 
 
 def _names(arms: Sequence[Arm]) -> tuple[str, ...]:
-    """The stacks alone where they tell the arms apart, else stack and condition, else the whole labels."""
-    for names in (
-        [arm.cells.stack for arm in arms],
-        [f"{arm.cells.stack}/{arm.cells.condition}" for arm in arms],
-        [f"{arm.cells.study}/{arm.cells.stack}/{arm.cells.condition}" for arm in arms],
-    ):
-        if len(set(names)) == len(names):
-            return tuple(names)
-    return tuple(arm.label for arm in arms)
+    """Stacks where all else is the same; what else differs before or after them; the whole labels where that names two alike."""
+    cells = [arm.cells for arm in arms]
+    studies, conditions = ({getattr(one, field) for one in cells} for field in ("study", "condition"))
+    names = tuple(
+        "/".join([*([one.study] if len(studies) > 1 else []), one.stack, *([one.condition] if len(conditions) > 1 else [])])
+        for one in cells
+    )
+    return names if len(set(names)) == len(names) else tuple(arm.label for arm in arms)
 
 
 def panel_of_file(path: Path, *, model: str = "model", task: str = "task", sample: str = "sample", score: str = "score") -> Panel:

@@ -160,7 +160,7 @@ def _block(t: _Tables, start: int, stop: int) -> dict[str, NDArray[np.float64] |
     here = slice(start, stop), slice(start, None)
     at = a - start, b - start
     sums = _over_tasks(t, t.once, here, at)
-    n, twice = sums["n"], _between(t.twice, t.twice, here)[at]
+    n, twice = sums["n"], _where_known(t.twice, t.twice, here, at)[0]
     with np.errstate(invalid="ignore", divide="ignore"):
         enough, parts = n >= 2, twice >= 2
         score_a, score_b = (np.where(n > 0, sums[side] / (n * t.mean[1]), np.nan) for side in ("a", "b"))
@@ -209,13 +209,21 @@ def _between(left: Floats, right: Floats, here: _Here) -> Floats:
     return np.asarray(left[here[0]] @ right[here[1]].T)
 
 
+def _where_known(x: Floats, known: Floats, here: _Here, at: _At) -> tuple[Floats, Floats]:
+    """Per pair: the first model's sum over the tasks that the second has, and the second's over those that the first has."""
+    if known.all():  # no product is needed then
+        sums = x.sum(axis=1)
+        return sums[at[0] + here[1].start], sums[at[1] + here[1].start]
+    return _between(x, known, here)[at], _between(known, x, here)[at]
+
+
 def _over_tasks(t: _Tables, known: Floats, here: _Here, at: _At) -> dict[str, Floats]:
     """Sums over the tasks that both have: their number, the means' sums, sum of products, variance of the difference (ddof 0)."""
     x, denominator = t.mean[0] * known, t.mean[1]
-    n = _between(known, known, here)[at]
-    first, second = _between(x, known, here)[at], _between(known, x, here)[at]
+    n = _where_known(known, known, here, at)[0]
+    first, second = _where_known(x, known, here, at)
     product = _between(x, x, here)[at]
-    squares = _between(x * x, known, here)[at] + _between(known, x * x, here)[at]
+    squares = np.add(*_where_known(x * x, known, here, at))
     difference = first - second
     spread = n * (squares - 2 * product) - difference * difference
     if denominator == 1 and not bool(np.all(x == np.rint(x))):
@@ -233,7 +241,7 @@ def _over_tasks(t: _Tables, known: Floats, here: _Here, at: _At) -> dict[str, Fl
 def _mean_of(table: tuple[Floats, int], known: Floats, here: _Here, at: _At, n: Floats) -> Floats:
     """Mean over the common tasks of the sum of both models' parts."""
     x = table[0] * known
-    return np.asarray((_between(x, known, here)[at] + _between(known, x, here)[at]) / (n * float(table[1])))
+    return np.asarray(np.add(*_where_known(x, known, here, at)) / (n * float(table[1])))
 
 
 def _ratio(difference: Floats, variance: Floats, n: Floats) -> Floats:

@@ -89,13 +89,15 @@ def samples_of(scores: ArrayLike, measured: ArrayLike | None = None) -> Samples:
         if not np.isfinite(values).all():
             model, task, sample = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
             raise ValueError(f"model {model}, task {task}, sample {sample}: {values[model, task, sample]} is no score")
-    else:
-        values = np.where(known, values, 0).astype(np.int64)
+    elif measured is not None:
+        values = np.where(known, values, 0)
+    runs = known.sum(axis=2, dtype=np.int64)
+    if values.dtype.kind == "b" or (values.dtype.kind in "iu" and values.size and values.min() >= 0 and values.max() <= 1):
+        sums = values.sum(axis=2, dtype=np.int64)
+        return Samples(runs=runs, sums=sums, squares=sums, unit=1)
     unit = 1 if values.dtype.kind in "iu" else grid_of(values)
-    counted = values if unit is None else np.rint(values * unit).astype(np.int64)
-    return Samples(
-        runs=known.sum(axis=2, dtype=np.int64), sums=counted.sum(axis=2), squares=(counted * counted).sum(axis=2), unit=unit or 1
-    )
+    counted = values if unit is None else np.rint(values * float(unit)).astype(np.int64)
+    return Samples(runs=runs, sums=counted.sum(axis=2), squares=(counted * counted).sum(axis=2), unit=unit or 1)
 
 
 def samples_of_cells(models: Ints, tasks: Ints, scores: Floats, *, shape: tuple[int, int]) -> Samples:
