@@ -1,7 +1,7 @@
 """Views of the catalog: the SQL files beside this module, in the order of their making, with grain and columns for the reference.
 
-Macros are made after them: `schemas.macros`. They use no function that DuckDB has younger than 1.4, because an analyst's own command
-line reads the catalog too; `if(a, b, c)` is such a one, so it is CASE everywhere.
+Macros are made after them: `schemas.macros`. Both use only what DuckDB 1.4 knows, because an analyst's own command line reads the
+catalog too: CASE, for instance, and not `if(a, b, c)`.
 
 Run as a program it prints ``docs/reference/views.md``.
 """
