@@ -105,6 +105,17 @@ def test_judge_unparsed(tables, unparsed: int, blocks: bool | None) -> None:
     assert found(tables, "judge_unparsed") == expected
 
 
+@pytest.mark.parametrize("required", [True, False])
+def test_judge_probe(tables, required: bool) -> None:
+    said = {"condition": "j", "task_id": "t", "position": 0, "required": required}
+    put(tables, "probes", probe="empty", number=1, expected="fail", verdict="unparsed", sound=True, **said)
+    assert found(tables, "judge_probe") == []
+    put(tables, "probes", probe="known-good", number=3, expected="pass", verdict="fail", sound=False, **said)
+    put(tables, "probes", probe="refusal", number=2, expected="fail", verdict="pass", sound=False, **said)
+    assert found(tables, "judge_probe") == [("a", "j", "error", required, 2.0)]
+    assert "2 of 3 probes: refusal must not pass and is said to be pass, known-good must pass" in sentence(tables, "judge_probe")
+
+
 def test_cost_unknown(tables) -> None:
     put(tables, "calls", cost_usd=0.0)
     assert found(tables, "cost_unknown") == []
