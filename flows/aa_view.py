@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import typer
@@ -11,7 +11,7 @@ from evalnoise.readers.sameness import repeats_one_draw
 from evalnoise.report.numbers import counted
 from evalnoise.stats.aa import AaMde, aa_mde, bootstrap_delta, halves
 from evalnoise.stats.budget import rerun_budget
-from evalnoise.stats.drift import Drift, drift
+from evalnoise.stats.drift import ORDER_UNKNOWN, Drift, drift
 from evalnoise.stats.gate import FEWEST_TASKS
 from evalnoise.stats.side import Side, on_common_tasks
 from flows.gate_view import one_line, p_words
@@ -43,7 +43,9 @@ def measure_itself(found: Found, *, alpha: float, power: float) -> Itself:
     cells = found.arm.cells
     side = Side(scores=cells.scores, measured=cells.measured)
     analytic = aa_mde(side, alpha=alpha, power=power)
-    tested = drift(cells.outcomes, order_known=True, seed=0, resamples=999, effects=()) if cells.binary else None
+    tested = drift(cells.outcomes, order_known=cells.order_known, seed=0, resamples=999, effects=()) if cells.binary else None
+    if not cells.order_known:
+        analytic = replace(analytic, whole_run_variance=None, drift_ratio=None, drift_undefined=ORDER_UNKNOWN)
     against = found.against
     if repeats_one_draw(found.arm):
         against = (*against, "its replicates repeat one recorded run, so they vary by the verifier alone")

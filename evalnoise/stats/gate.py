@@ -266,7 +266,7 @@ def settle(members: Sequence[Gated], primary: int = 0) -> Family:
     """The decision about several benchmarks: the primary at its own alpha, the others by Holm among themselves.
 
     Only "worse" blocks, which is half of a two-sided test: so the chance to block though nothing changed is at most alpha in all,
-    half of it the primary's. Any of five at 0.05 would alarm in 23 of 100 such cases.
+    half of it the primary's; twice that with one-sided tests. Any of five at 0.05 would alarm in 23 of 100 such cases.
 
     Raises:
         ValueError: There is no such member.

@@ -16,7 +16,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Side:
-    """One arm; row i is the same task on both sides of a comparison."""
+    """One arm; row i is the same task on both sides of a comparison. It has no slots, because what is computed is kept."""
 
     scores: Floats
     """Scores in [0, 1], shape (N, R); 0 where unmeasured."""

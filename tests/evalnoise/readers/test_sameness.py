@@ -1,0 +1,121 @@
+"""What of two frozen protocols must be alike, and when arms share runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evalnoise.readers.arms import Arm
+from evalnoise.readers.cells import Cells
+from evalnoise.readers.sameness import Aspect, differences, not_independent, provider_options, repeats_one_draw, same_measurement
+from schemas.protocol import Lineage, PinnedFile
+from tests.support.gate_store import LIVE, PROVIDER, STACK
+from tests.support.small_store import protocol
+
+
+def arm(digest: str = "d" * 64, *, stack: Any = None, condition: Any = None, judge: Any = None, **frozen: Any) -> Arm:
+    stack, condition = STACK | (stack or {}), LIVE | (condition or {})
+    body = {"study": "s", "stacks": [stack], "conditions": [condition], "judge": judge}
+    made = protocol("s", **frozen).model_copy(update={"study": body})
+    empty = np.zeros((1, 1))
+    cells = Cells("s", digest, "tiny", stack["name"], condition["name"], ("T/0",), ("",), empty.astype(np.int8), empty, True)
+    return Arm("label", cells, made, True)
+
+
+def aspects(one: Arm, other: Arm) -> list[str]:
+    return [difference.aspect.value for difference in differences(one, other)]
+
+
+def test_the_same_plan_differs_in_nothing():
+    found = same_measurement(arm(), arm("e" * 64))
+    assert (found.demands, found.allowed) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"stack": {"model": "m2"}}, ["model"]),
+        ({"stack": {"prompt": "q"}}, ["prompt"]),
+        ({"stack": {"provider": PROVIDER | {"base_url": "http://x"}}}, ["model"]),
+        ({"stack": {"provider": {"name": "anthropic", "temperature": 0.7}}}, ["model", "model"]),
+        ({"stack": {"provider": PROVIDER | {"top_p": 0.5}}}, ["sampling"]),
+        ({"stack": {"provider": PROVIDER | {"extra": {"top_k": 5}}}}, ["sampling"]),
+        ({"stack": {"retry_prompt": "never used"}}, []),
+        ({"stack": {"retry": "with-feedback"}}, ["sampling", "sampling"]),
+        ({"stack": {"verifier": STACK["verifier"] | {"cpu_seconds": 5.0}}}, ["grader"]),
+        ({"stack": {"verifier": STACK["verifier"] | {"executor": "docker"}}}, []),
+        ({"measurement": {"extractor": 2}}, ["grader"]),
+        ({"measurement": {"request_normaliser": 9}}, []),
+        ({"executors": {"a": {"kind": "process"}}}, ["grader"]),
+        ({"limit": 20}, ["suite"]),
+        ({"n_tasks": 4}, ["suite"]),
+        ({"benchmark": "other"}, ["suite"]),
+        ({"judge": {"repeats": 2}}, ["judge"]),
+        ({"providers": {"judge/x": {"version": "2"}}}, ["judge"]),
+        ({"providers": {"a/live": {"version": "2"}}}, []),
+        ({"replicates": 9}, []),
+    ],
+)
+def test_every_fact_has_its_aspect(changes, expected):
+    assert aspects(arm(), arm("e" * 64, **changes)) == expected
+
+
+def test_what_a_gate_tests_may_differ_and_the_rest_by_name():
+    other = arm("e" * 64, stack={"model": "m2", "max_tokens": 5})
+    found = same_measurement(arm(), other)
+    assert found.allowed == ("model: model is m in BASE and m2 in NEW",)
+    assert found.demands == ("sampling changed, so recalibrate: max_tokens is 100 in BASE and 5 in NEW",)
+    assert same_measurement(arm(), other, allowed=[Aspect.SAMPLING]).demands == ()
+
+
+def test_long_values_are_not_shown():
+    (found,) = differences(arm(), arm(stack={"prompt": "x" * 100}))
+    assert found.text == "prompt differs"
+
+
+def test_an_oracle_is_the_model_that_it_simulates():
+    oracle = {"name": "oracle", "seed": 1, "alpha": 0.3, "beta": 0.2, "stable": 0.3, "temperature": 0.7}
+    one, other = arm(stack={"provider": oracle}), arm(stack={"provider": oracle | {"seed": 2, "temperature": 0.1}})
+    assert aspects(one, other) == ["model", "sampling"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "condition", "expected"),
+    [
+        ({"name": "openai", "temperature": 1}, {"provider": {"temperature": 0.2}}, {"name": "openai", "temperature": 0.2}),
+        ({"name": "openai", "top_p": 1}, {"provider": {"name": "oracle", "seed": 3}}, {"name": "oracle", "seed": 3}),
+        ({"name": "mine", "options": {"t": 1, "k": 2}}, {"provider": {"options": {"t": 3}}}, {"name": "mine", "t": 3, "k": 2}),
+        ({"name": "openai"}, {"kind": "temperature-zero"}, {"name": "openai", "temperature": 0.0}),
+        (
+            {"name": "recording", "pairing": "occurrence", "of": {"name": "openai", "temperature": 1}},
+            {},
+            {"name": "openai", "temperature": 1, "pairing": "occurrence", "occurrence": None},
+        ),
+    ],
+)
+def test_options_under_a_condition(provider, condition, expected):
+    assert provider_options({"provider": provider}, LIVE | condition) == expected
+
+
+def test_runs_that_are_shared():
+    base = arm()
+    assert "same cells" in not_independent(base, base)[0]
+    assert not_independent(base, arm("e" * 64)) == []
+    heir = arm("e" * 64, lineage=Lineage(predecessor="d" * 64, why="more"))
+    assert "inherits" in not_independent(base, heir)[0]
+    assert "inherits" in not_independent(heir, base)[0]
+    sibling = arm("f" * 64, lineage=Lineage(predecessor="d" * 64, why="others"))
+    assert "inherits" in not_independent(heir, sibling)[0]
+    file = {"a/live": PinnedFile(sha256="1" * 64, size=1)}
+    assert "same recording" in not_independent(arm(recordings=file), arm("e" * 64, recordings=file))[0]
+
+
+def test_arms_that_repeat_one_draw():
+    source = {"kind": "reverify", "source": {"condition": "live", "replicate": 0}}
+    assert repeats_one_draw(arm(condition=source))
+    assert repeats_one_draw(arm(stack={"provider": {"name": "recording", "pairing": "fixed"}}))
+    assert not repeats_one_draw(arm(stack={"provider": {"name": "recording", "pairing": "occurrence"}}))
+    found = not_independent(arm(condition=source), arm("e" * 64))
+    assert "BASE repeats one recorded run (reverify)" in found[0]
