@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtri, fdtri
 
 from evalnoise.stats.bootstrap import RESAMPLES, joint_task_bootstrap, percentile_interval
@@ -14,7 +13,7 @@ from evalnoise.stats.components import DEPTH, Component, Components, Level, Mean
 from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, alpha_of, joined
 from evalnoise.stats.intervals import FEW_VARIABLE, ONE_TASK
 from evalnoise.stats.limits import none_varied_population
-from evalnoise.stats.nested import Nested
+from evalnoise.stats.nested import Nested, quotients
 from evalnoise.stats.variance import Floats
 
 TOO_FEW_REPEATS = "so few tasks have repeats that resampled tasks often have none"
@@ -115,27 +114,20 @@ def _degrees(number: Floats, below: Any, *, repeats: bool) -> Floats:
 
 
 def _columns(data: Nested) -> dict[str, Floats]:
-    """Per task: what `Totals` adds up, sums of squares exact before one rounding each."""
-    scale, grades = data.denominator**2, data.grades.astype(object)
-    within = data.squares.astype(object) * data.common - data.output_squares
-    between = data.output_squares.astype(object) * grades - data.common * data.sums.astype(object) ** 2
-    task = data.sums.astype(object) ** 2
+    """Per task: what `Totals` adds up, sums of squares exact before they are divided."""
+    scale, whole = data.denominator**2, data.denominator**2 * data.common
+    squared = data.sums * data.sums
     return {
         "outputs": data.outputs.astype(np.float64),
         "grades": data.grades.astype(np.float64),
-        "within": _divided(within, scale * data.common),
-        "between": _divided(between, scale * data.common * grades),
-        "task": _divided(task, scale * grades),
-        "score": _divided(data.sums.astype(object), data.denominator),
+        "within": quotients(data.squares * data.common - data.output_squares, whole),
+        "between": quotients(data.output_squares * data.grades - data.common * squared, whole, data.grades),
+        "task": quotients(squared, scale, data.grades),
+        "score": quotients(data.sums, data.denominator),
         "k": data.grade_squares / data.grades,
         "grade_squares": data.grade_squares.astype(np.float64),
         "r": data.grades.astype(np.float64) ** 2,
     }
-
-
-def _divided(top: NDArray[Any], bottom: Any) -> Floats:
-    """Quotients of Python integers, rounded once."""
-    return np.asarray(top / bottom, dtype=np.float64)
 
 
 def none_varied_limit(data: Nested, *, level: float = 0.95, found: Components | None = None) -> dict[Level, Estimate]:

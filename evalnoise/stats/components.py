@@ -234,7 +234,7 @@ def _totals(data: Nested) -> Totals:
     """Exact sums over all tasks."""
     scale = data.denominator**2
     squares, out = Fraction(_whole(data.squares)), Fraction(_whole(data.output_squares), data.common)
-    tasks = by_divisor(np.asarray(data.sums.astype(object) ** 2), data.grades)
+    tasks = by_divisor(np.asarray(data.sums * data.sums), data.grades)
     mean = Fraction(_whole(data.sums) ** 2, data.n_grades)
     return Totals(
         n=data.n,
@@ -245,18 +245,20 @@ def _totals(data: Nested) -> Totals:
         between_tasks=(tasks - mean) / scale,
         k=by_divisor(data.grade_squares, data.grades),
         q=Fraction(_whole(data.grade_squares), data.n_grades),
-        r=Fraction(_whole(data.grades.astype(object) ** 2), data.n_grades),
+        r=Fraction(_whole(data.grades * data.grades), data.n_grades),
     )
 
 
 def _whole(values: Exact) -> int:
-    return int(values.astype(object).sum()) if values.size else 0
+    return int(values.sum()) if values.size else 0
 
 
 def by_divisor(values: Exact, divisors: Exact) -> Fraction:
     """Exact sum of integers over integers."""
+    if np.all(divisors == divisors[0]):
+        return Fraction(int(values.sum()), int(divisors[0]))
     order = np.argsort(divisors, kind="stable")
-    numbers, sizes = values[order].astype(object), divisors[order]
+    numbers, sizes = values[order], divisors[order]
     starts = np.flatnonzero(np.append(True, sizes[1:] != sizes[:-1]))
     sums = np.add.reduceat(numbers, starts)
     return sum((Fraction(int(top), int(size)) for top, size in zip(sums, sizes[starts], strict=True)), Fraction())

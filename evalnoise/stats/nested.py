@@ -75,8 +75,7 @@ class Nested:
 
     def task_means(self) -> Floats:
         """Mean over a task's outputs of the output's mean, shape (n,): every output has weight one."""
-        top = self.output_means.astype(np.float64)
-        return np.asarray(top / (self.outputs.astype(np.float64) * float(self.denominator * self.common)))
+        return quotients(self.output_means, self.denominator * self.common, self.outputs)
 
 
 def from_array(scores: ArrayLike, measured: ArrayLike | None = None) -> Nested:
@@ -123,19 +122,20 @@ def from_long(task: ArrayLike, output: ArrayLike, scores: ArrayLike, *, n_tasks:
         raise ValueError("an output belongs to one task: its integer stands under two")
     sizes = np.diff(np.append(starts, len(tasks))).astype(np.int64)
     common = lcm(*(int(size) for size in np.unique(sizes)))
-    numbers = _widened(numbers, sizes, common)
+    owner = tasks[starts]
+    edges = _starts(owner)
+    of_task = np.add.reduceat(sizes, edges) if len(edges) else sizes
+    numbers = _widened(numbers, of_task, common)
     sums = np.add.reduceat(numbers, starts) if len(starts) else numbers
     squares = np.add.reduceat(numbers * numbers, starts) if len(starts) else numbers
     weights = (common // sizes.astype(numbers.dtype)) if len(sizes) else sizes
-    owner = tasks[starts]
-    edges = _starts(owner)
 
     def per_task(column: Exact) -> Exact:
         return np.asarray(np.add.reduceat(column, edges)) if len(edges) else column
 
     return Nested(
         outputs=np.diff(np.append(edges, len(owner))).astype(np.int64),
-        grades=per_task(sizes),
+        grades=of_task,
         grade_squares=per_task(sizes * sizes),
         sums=per_task(sums),
         squares=per_task(squares),
@@ -178,6 +178,15 @@ def from_counts(passes: ArrayLike, runs: ArrayLike, *, one_output: bool = False)
     )
 
 
+def quotients(top: Exact, whole: int, each: Ints | None = None) -> Floats:
+    """Integers over `whole` times `each`, as floating-point numbers; none of them need fit into one."""
+    if top.dtype == object or whole.bit_length() > 1000:
+        divisors = whole if each is None else whole * each.astype(object)
+        return np.asarray(top.astype(object) / divisors, dtype=np.float64)
+    bottom = np.float64(whole) if each is None else np.float64(whole) * each
+    return np.asarray(top / bottom, dtype=np.float64)
+
+
 def _starts(*keys: NDArray[Any]) -> NDArray[np.intp]:
     """Where a new value of the sorted keys begins."""
     size = len(keys[0])
@@ -207,9 +216,9 @@ def _as_integers(values: Floats) -> tuple[Exact, int]:
     return np.rint(np.ldexp(values, exponent)).astype(np.int64), 2**exponent
 
 
-def _widened(numbers: Exact, sizes: Ints, common: int) -> Exact:
-    """The integers as Python's own where a sum of squares over all of them could leave int64."""
+def _widened(numbers: Exact, grades: Ints, common: int) -> Exact:
+    """The integers as Python's own where a sum of squares, times `common` and a task's grades (n,), could leave int64."""
     peak = int(np.abs(numbers).max()) if numbers.size else 0
-    most = int(sizes.max()) if sizes.size else 1
-    bits = 2 * (peak.bit_length() + most.bit_length()) + common.bit_length() + int(sizes.sum()).bit_length()
+    most = int(grades.max()) if grades.size else 1
+    bits = 2 * (peak.bit_length() + most.bit_length()) + common.bit_length() + int(grades.sum()).bit_length()
     return numbers.astype(object) if bits > 62 else numbers.astype(np.int64)

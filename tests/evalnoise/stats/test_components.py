@@ -14,6 +14,7 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from evalnoise.stats.agreement.icc import icc_of_counts, one_way
+from evalnoise.stats.component_intervals import bootstrap_intervals
 from evalnoise.stats.components import Level, components
 from evalnoise.stats.nested import from_array, from_counts, from_long
 from evalnoise.stats.variance import within_task_variance
@@ -293,6 +294,32 @@ def test_what_a_design_cannot_tell_is_undefined_with_a_reason(shape, identified,
     if found.total is not None:
         assert found.total == pytest.approx(sum(part.raw for part in found.parts), abs=1e-15)
     assert (found.icc is None) == bool(found.icc_undefined)
+
+
+def test_no_sum_leaves_its_integers():
+    """Whole numbers near the limits of int64: against Python's own integers, for many grades of one task and for many tasks."""
+    generator = np.random.default_rng(5)
+    for n, k, g, most in ((2, 40, 50, 2**17), (300, 2, 2, 2**20), (3, 3, 3, 2**29), (3, 3, 3, 2**40)):
+        y = generator.integers(most - 9, most, size=(n, k, g))
+        found = components(from_array(y))
+        exact = sums_of_squares(y) if most <= 2**20 or n == 3 else None
+        assert raws(found) == pytest.approx([float(value) for value in exact], rel=1e-12)
+        data = from_array(y)
+        between = data.output_squares * data.grades - data.common * data.sums * data.sums
+        within = data.squares * data.common - data.output_squares
+        assert all(int(value) >= 0 for value in (*between, *within))
+
+
+def test_numbers_of_grades_without_a_common_multiple_that_fits_into_anything():
+    runs = np.arange(1, 900)
+    passes = runs // 2
+    found = components(from_counts(passes, runs, one_output=True))
+    within = sum(Fraction(int(k) * int(n - k), int(n)) for k, n in zip(passes, runs, strict=True))
+    assert found.grader.raw == float(within / int((runs - 1).sum()))
+    assert found.mean == pytest.approx((passes / runs).mean())
+    data = from_counts(passes, runs, one_output=True)
+    got = bootstrap_intervals(data, seed=1, resamples=100)[Level.GRADER]
+    assert got.lo < got.value < got.hi
 
 
 def test_refusals():
