@@ -64,7 +64,8 @@ def read_counts(connection: Any, study: str, protocol: str, n_tasks: int) -> dic
     for code in np.unique(of_row):
         position, *counted = (column[of_row == code] for column in numbers)
         passes, runs, unmeasured = (_placed(position, column, n_tasks) for column in counted)
-        found[known[code]] = Counts(*known[code], passes=passes, runs=runs, unmeasured=int(unmeasured.sum()))
+        stack, condition = known[code]
+        found[stack, condition] = Counts(stack, condition, passes, runs, int(unmeasured.sum()))
     return dict(sorted(found.items()))
 
 

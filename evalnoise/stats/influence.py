@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evalnoise.stats.patterns import distinct_rows
 from evalnoise.stats.variance import ONE_RUN, Floats, Ints, checked_counts
 
 ONE_LEFT = "one task: nothing is left without it"
@@ -91,7 +92,7 @@ def influence(passes: ArrayLike, runs: ArrayLike) -> Influence:
     if not tasks.size:
         empty = np.empty(0)
         return Influence(tasks=tasks, s2=empty, share=None, without=None, z=None, w=None, undefined=ONE_RUN)
-    patterns, inverse, counts = _patterns(np.column_stack([k[tasks], n[tasks]]))
+    patterns, inverse, counts = distinct_rows(np.column_stack([k[tasks], n[tasks]]))
     values = [_s2(*map(int, row)) for row in patterns]
     total = _total(values, counts)
     spread = _squared_spread(values, counts)
@@ -124,7 +125,7 @@ def concentration(passes: ArrayLike, runs: ArrayLike) -> Concentration:
         return Concentration(
             effective=None, half=none, most=none, variable_tasks=0, n_tasks=0, n_replicates=0, undefined=ONE_RUN
         )  # fmt: skip
-    patterns, inverse, counts = _patterns(np.column_stack([k[tasks], n[tasks]]))
+    patterns, inverse, counts = distinct_rows(np.column_stack([k[tasks], n[tasks]]))
     values = [_s2(*map(int, row)) for row in patterns]
     total = _total(values, counts)
     squares = _total([value * value for value in values], counts)
@@ -165,7 +166,7 @@ def contrast_influence(
     if not tasks.size:
         missing = "no task was measured " + ("twice in both conditions" if of == "w" else "in both conditions")
         return ContrastInfluence(tasks=tasks, value=None, without=None, undefined=missing)
-    patterns, inverse, counts = _patterns(np.column_stack([ka, na, kb, nb])[tasks])
+    patterns, inverse, counts = distinct_rows(np.column_stack([ka, na, kb, nb])[tasks])
     mean = _s2 if of == "w" else Fraction
     values = [mean(int(a), int(n)) - mean(int(b), int(m)) for a, n, b, m in patterns]
     total = _total(values, counts)
@@ -182,12 +183,6 @@ def _s2(passes: int, runs: int) -> Fraction:
     return Fraction(passes * (runs - passes), runs * (runs - 1))
 
 
-def _patterns(rows: Ints) -> tuple[Ints, NDArray[np.intp], Ints]:
-    """Distinct rows, which of them each row is, and how many rows are each."""
-    patterns, inverse, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
-    return patterns, np.asarray(inverse).reshape(-1), counts
-
-
 def _total(values: list[Fraction], counts: Ints) -> Fraction:
     return sum((value * int(count) for value, count in zip(values, counts, strict=True)), Fraction())
 
@@ -201,11 +196,11 @@ def _squared_spread(values: list[Fraction], counts: Ints) -> Fraction:
     return (_total([value * value for value in values], counts) - total * total / size) / (size - 1)
 
 
-def _spread_out(values: list[Fraction], inverse: NDArray[np.intp]) -> Floats:
+def _spread_out(values: list[Fraction], inverse: Ints) -> Floats:
     return np.array([float(value) for value in values])[inverse]
 
 
-def _carriers(values: list[Fraction], inverse: NDArray[np.intp], share: Fraction) -> NDArray[np.intp]:
+def _carriers(values: list[Fraction], inverse: Ints, share: Fraction) -> Ints:
     """The fewest tasks whose values add up to at least this share of the sum: from the largest down, the earlier of equal ones."""
     ranks = {value: rank for rank, value in enumerate(sorted(set(values), reverse=True))}
     rank_of = np.array([ranks[value] for value in values])[inverse]

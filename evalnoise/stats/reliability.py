@@ -22,6 +22,7 @@ from scipy.special import ndtri
 from evalnoise.stats.bootstrap import RESAMPLES, joint_task_bootstrap, percentile_interval
 from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, alpha_of, joined
 from evalnoise.stats.intervals import ONE_TASK
+from evalnoise.stats.patterns import distinct_rows
 from evalnoise.stats.variance import NO_TASK, Floats, Ints, checked_counts, clopper_pearson
 
 KS: Final = (1, 2, 5, 10, 20, 50, 100)
@@ -80,9 +81,9 @@ def task_rates(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> Ta
     k, n = checked_counts(passes, runs)
     alpha_of(level)
     tasks = np.flatnonzero(n >= 1)
-    pairs, inverse = np.unique(np.column_stack([k, n])[tasks], axis=0, return_inverse=True)
+    pairs, inverse, _ = distinct_rows(np.column_stack([k, n])[tasks])
     ends = np.array([clopper_pearson(int(c), int(m), level=level) for c, m in pairs]).reshape(-1, 2)
-    spread = ends[np.asarray(inverse).reshape(-1)]
+    spread = ends[inverse]
     return TaskRates(tasks=tasks, rates=k[tasks] / n[tasks], lo=spread[:, 0], hi=spread[:, 1], level=level)
 
 
@@ -125,7 +126,8 @@ def reliability(
     c, n = k_passes[entered], n[entered]
     named = [(of, k) for k in ks for of in Of]
     defined = [(of, k) for of, k in named if n.size and k <= int(n.min())]
-    values = {key: task_values(c, n, key[1], of=key[0]) for key in defined}
+    tasks = _patterns(c, n)
+    values = {(of, k): _values(tasks, k, of) for of, k in defined}
     draws: dict[tuple[Of, int], Floats] = {}
     if n.size >= 2 and defined:
         means = joint_task_bootstrap(np.column_stack([values[key] for key in defined]), resamples=resamples, seed=seed)
@@ -138,10 +140,10 @@ def reliability(
             found.append((of.at(k), _undefined(n, k, note)))
             continue
         base = Estimate(
-            value=_mean(c, n, k, of), method=Method.PERCENTILE, n_tasks=len(n), n_replicates=int(n.min()), note=note
+            value=_mean(tasks, k, of), method=Method.PERCENTILE, n_tasks=len(n), n_replicates=int(n.min()), note=note
         )  # fmt: skip
         found.append((of.at(k), _population(base, values[of, k], draws.get((of, k)), seed=seed, level=level)))
-        found.append((of.at(k), _benchmark(base, c, n, k, of, level=level)))
+        found.append((of.at(k), _benchmark(base, tasks, k, of, level=level)))
     return found
 
 
@@ -150,8 +152,7 @@ def task_values(passes: ArrayLike, runs: ArrayLike, k: int, *, of: Of) -> Floats
     c, n = checked_counts(passes, runs)
     if n.size and int(n.min()) < k:
         raise ValueError(f"task {int(np.argmin(n))}: {int(n.min())} runs say nothing about {k}")
-    pairs, inverse = np.unique(np.column_stack([c, n]), axis=0, return_inverse=True)
-    return np.array([float(_value(int(a), int(m), k, of)) for a, m in pairs])[np.asarray(inverse).reshape(-1)]
+    return _values(_patterns(c, n), k, of)
 
 
 def _value(passes: int, runs: int, k: int, of: Of) -> Fraction:
@@ -159,15 +160,33 @@ def _value(passes: int, runs: int, k: int, of: Of) -> Fraction:
     return Fraction(math.comb(passes, k), total) if of is Of.ALL else 1 - Fraction(math.comb(runs - passes, k), total)
 
 
-def _patterns(passes: Ints, runs: Ints) -> list[tuple[int, int, int]]:
-    """Distinct (passes, runs) and how many tasks have them."""
-    pairs, counts = np.unique(np.column_stack([passes, runs]), axis=0, return_counts=True)
-    return [(int(c), int(n), int(count)) for (c, n), count in zip(pairs, counts, strict=True)]
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    """Tasks by what they have in common: the exact arithmetic is done once for each distinct pair of counts."""
+
+    pairs: list[tuple[int, int, int]]
+    """Passes, runs, and how many tasks have them."""
+    of_task: Ints
+    """Which of them each task is."""
+    runs: Ints
+    """Runs of each task."""
+
+    @property
+    def variable(self) -> int:
+        return sum(count for c, n, count in self.pairs if 0 < c < n)
 
 
-def _mean(passes: Ints, runs: Ints, k: int, of: Of) -> float:
-    total = sum((_value(c, n, k, of) * count for c, n, count in _patterns(passes, runs)), Fraction())
-    return float(total / len(runs))
+def _patterns(passes: Ints, runs: Ints) -> _Patterns:
+    pairs, inverse, counts = distinct_rows(np.column_stack([passes, runs]))
+    return _Patterns([(int(c), int(n), int(count)) for (c, n), count in zip(pairs, counts, strict=True)], inverse, runs)
+
+
+def _values(tasks: _Patterns, k: int, of: Of) -> Floats:
+    return np.array([float(_value(c, n, k, of)) for c, n, _ in tasks.pairs])[tasks.of_task]
+
+
+def _mean(tasks: _Patterns, k: int, of: Of) -> float:
+    return float(sum((_value(c, n, k, of) * count for c, n, count in tasks.pairs), Fraction()) / len(tasks.runs))
 
 
 def _undefined(runs: Ints, k: int, note: str) -> Estimate:
@@ -191,31 +210,31 @@ def _population(base: Estimate, values: Floats, draws: Floats | None, *, seed: i
     )  # fmt: skip
 
 
-def _benchmark(base: Estimate, passes: Ints, runs: Ints, k: int, of: Of, *, level: float) -> Estimate:
+def _benchmark(base: Estimate, tasks: _Patterns, k: int, of: Of, *, level: float) -> Estimate:
     z = float(-ndtri(alpha_of(level) / 2))
-    squared = _squared_error(passes, runs, k, of)
+    squared = _squared_error(tasks, k, of)
     value = base.value if base.value is not None else 0.0
     if squared > 0:
         half = z * math.sqrt(squared)
         lo, hi = max(0.0, value - half), min(1.0, value + half)
         return dataclasses.replace(base, method=Method.PLUG_IN).spanning(lo, hi, level=level, covers=Covers.BENCHMARK)
-    weight = z * z * float(np.sum(k / runs)) / len(runs) ** 2
+    weight = z * z * float(np.sum(k / tasks.runs)) / len(tasks.runs) ** 2
     lo, hi = _widest(value, weight)
     return dataclasses.replace(base, method=Method.EQUAL_P, note=joined(base.note, WIDEST)).spanning(
         lo, hi, level=level, covers=Covers.BENCHMARK
     )  # fmt: skip
 
 
-def _squared_error(passes: Ints, runs: Ints, k: int, of: Of) -> Fraction:
+def _squared_error(tasks: _Patterns, k: int, of: Of) -> Fraction:
     """Unbiased squared standard error over new runs of these tasks; 0 or less where it is not to be trusted."""
-    least, varied = int(runs.min()), int(np.count_nonzero((passes > 0) & (passes < runs)))
-    if not any(least >= times * k and varied >= tasks for times, tasks in _TRUSTED):
+    least, varied = min(n for _, n, _ in tasks.pairs), tasks.variable
+    if not any(least >= times * k and varied >= many for times, many in _TRUSTED):
         return Fraction()
     total = Fraction()
-    for c, n, count in _patterns(passes, runs):
+    for c, n, count in tasks.pairs:
         wins = c if of is Of.ALL else n - c
         total += (_value(wins, n, k, Of.ALL) ** 2 - _value(wins, n, 2 * k, Of.ALL)) * count
-    return total / len(runs) ** 2
+    return total / len(tasks.runs) ** 2
 
 
 def _widest(value: float, weight: float) -> tuple[float, float]:

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evalnoise.stats.patterns import distinct_rows
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -42,7 +44,6 @@ _ENTRY, _DRAW, _WORD = 110, 3, 1
 _COMMON, _MIXED = 0, 2
 
 _MANTISSA = 53
-_LARGEST_KEY = 1 << 62
 _THREADS = 4
 _SHARES = 8
 _WORTH_THREADS = 1 << 21
@@ -76,26 +77,9 @@ def fixed_point(rows: Floats) -> tuple[Floats, Ints]:
 
 def distinct(rows: Floats) -> tuple[Floats, Ints]:
     """Distinct rows (P, M) and how many there are of each (P,); the most frequent first, equally frequent ones ascending."""
-    key = np.zeros(len(rows), dtype=np.int64)
-    span = 1
-    for column in rows.T:
-        code, size = _codes(column)
-        if span * size > _LARGEST_KEY:
-            key, span = _codes(key)
-        key = key * size + code
-        span *= size
-    _, first, counts = np.unique(key, return_index=True, return_counts=True)
+    patterns, _, counts = distinct_rows(rows)
     order = np.argsort(-counts, kind="stable")
-    return rows[first[order]], counts[order].astype(np.int64)
-
-
-def _codes(column: Floats | Ints) -> tuple[Ints, int]:
-    """Integers from 0 in the order of the values, and how many there may be."""
-    low, high = float(column.min()), float(column.max())
-    if high - low < 2 * len(column) and column.dtype.kind == "f" and bool((column == np.rint(column)).all()):
-        return (column - low).astype(np.int64), int(high - low) + 1
-    values, inverse = np.unique(column, return_inverse=True)
-    return inverse.astype(np.int64), len(values)
+    return patterns[order], counts[order]
 
 
 @dataclass(frozen=True, slots=True)
