@@ -280,7 +280,7 @@ ESTIMATES = Table(
     (
         *_LINEAGE,
         *_CONDITION,
-        Column("estimate", _S, "score, score_run_sd, w, variable_tasks, variable_share, n_unmeasured, …"),
+        Column("estimate", _S, "score, score_run_sd, w, variable_tasks, variable_share, n_unmeasured, component_task, …"),
         Column("value", _F, "The estimate; null: undefined.", nullable=True),
         Column("lo", _F, "Lower end; null: none.", nullable=True),
         Column("hi", _F, "Upper end; null: none.", nullable=True),
