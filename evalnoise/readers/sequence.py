@@ -16,6 +16,7 @@ from evalnoise.readers.arms import Arm
 from evalnoise.readers.sameness import repeats_one_draw
 from evalnoise.stats.drift import ORDER_UNKNOWN
 from evalnoise.stats.estimate import Covers
+from evalnoise.stats.resampling import stream
 from schemas.errors import BlockedError
 
 _SHUFFLE: Final = 31
@@ -60,8 +61,7 @@ def task_scores(arm: Arm, *, shuffle: int | None = None) -> Observations:
     measured = np.flatnonzero(runs > 0)
     values = (arm.cells.scores * arm.cells.measured).sum(axis=1)[measured] / runs[measured]
     if shuffle is not None:
-        seeds = np.random.SeedSequence(shuffle, spawn_key=(_SHUFFLE,))
-        values = np.random.Generator(np.random.PCG64(seeds)).permutation(values)
+        values = stream(shuffle, (_SHUFFLE,), 0).permutation(values)
     skipped = len(runs) - len(measured)
     ordered = "in the benchmark's order" if shuffle is None else f"in a random order, seed {shuffle}"
     hope = "and that order says nothing about difficulty" if shuffle is None else "and which of them were measured is no choice"

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.special import chdtrc, chdtri, chndtr, ndtr, ndtri
 
 from evalnoise.stats.estimate import joined
+from evalnoise.stats.resampling import check_draws, stream
 from evalnoise.stats.variance import Floats, Ints
 
 RESAMPLES: Final = 9_999
@@ -292,15 +293,13 @@ def _shift(sums: RunSums, at: int) -> int:
 
 def _beyond(sums: RunSums, observed: tuple[Ints, Ints, Floats], seed: int, resamples: int) -> tuple[int, int, int]:
     """How many permutations are at least as far out as the observed runs, for each test."""
-    if resamples < 1 or seed < 0:
-        raise ValueError(f"resamples must be at least 1 and a seed 0 or more, not {resamples} and {seed}")
+    check_draws(resamples, seed)
     levels = sums.tasks_by_passes.copy()
     always = int(levels[-1])
     levels[0] = levels[-1] = 0
     counts = [0, 0, 0]
     for block, start in enumerate(range(0, resamples, BLOCK)):
-        generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(_PERMUTED, block))))
-        drawn = permuted_runs(levels, BLOCK, generator)[: resamples - start] + always
+        drawn = permuted_runs(levels, BLOCK, stream(seed, (_PERMUTED,), block))[: resamples - start] + always
         for test, (distance, seen) in enumerate(zip(_distances(drawn), observed, strict=True)):
             counts[test] += int(np.count_nonzero(distance >= seen))
     return counts[0], counts[1], counts[2]
@@ -346,8 +345,7 @@ def _power(steps: Floats, runs: int, alpha: float) -> tuple[tuple[float, ...], t
 
 def _scan_power(steps: Floats, runs: int, alpha: float) -> Floats:
     """The scan's power for a step in the middle, from normal runs: it has no formula."""
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(0, spawn_key=(_NORMAL,))))
-    noise = generator.standard_normal((_POWER_DRAWS, runs))
+    noise = stream(0, (_NORMAL,), 0).standard_normal((_POWER_DRAWS, runs))
     t = np.arange(1, runs)
 
     def largest(values: Floats) -> Floats:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import nctdtrinc, ndtri, stdtrit
 
+from evalnoise.stats.resampling import stream
 from evalnoise.stats.variance import Floats
 
 BASELINE: Final = 20
@@ -198,7 +199,7 @@ def false_alarms(
     p = np.asarray(rates, dtype=np.float64)
     if p.ndim != 1 or not p.size or not np.all((p >= 0) & (p <= 1)) or runs < 1 or night_sd < 0 or months < 1:
         raise ValueError("rates lie in [0, 1], runs and months are at least 1, and a standard deviation is 0 or more")
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(_NIGHTS_STREAM,))))
+    generator = stream(seed, (_NIGHTS_STREAM,), 0)
     shape = (months, baseline + nights)
     distinct, counts = np.unique(p, return_counts=True)
     passes = np.zeros(shape)
