@@ -291,6 +291,8 @@ def _notes(report: ComponentReport) -> Iterator[str]:
         yield f"{of}: {one.note}"
     for of, one in report.normal.items():
         yield f"{of}: normal limits {interval(one.lo, one.hi, 5)}; {one.note}"
+    if report.found.squares.generation == 0:
+        yield "no two generations of a task differed: served from a cache, generations look the same as steady ones"
     if not report.found.balanced and report.found.n_tasks > 1:
         yield "the design is unbalanced: components weigh grades alike (sequential sums of squares), the mean weighs tasks alike"
 

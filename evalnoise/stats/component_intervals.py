@@ -38,7 +38,7 @@ def bootstrap_intervals(
     Tasks are resampled with all their grades, jointly for all components, from their exact sums. The sum of squares between
     resampled tasks is taken times n/(n-1), because resampling n tasks loses that factor of it on average; nothing is clipped. In
     simulations of pass and fail (K = G = 3, 20 to 164 tasks) 95 % intervals covered 92 to 98 % for task, and 88 to 97 % for the
-    others where they vary in 15 tasks or more, down to 75 % where they vary in 3.
+    others where they vary in 15 tasks or more, down to 75 % where they vary in 3; unbalanced (K 1 to 4, G 1 to 3) 93 to 96 %.
 
     Args:
         data: The sums of each task.

@@ -89,6 +89,15 @@ def test_what_is_undefined_is_said(tmp_path, shape, said):
         assert (part["raw"] is None) == bool(part["undefined"])
 
 
+def test_what_looks_like_a_cache_is_said(tmp_path):
+    y = np.repeat(np.random.default_rng(2).integers(0, 2, size=(40, 1, 1)), 3, axis=1).repeat(2, axis=2)
+    text = " ".join(run(table(tmp_path / "g.csv", y), *QUICK).split())
+    assert "no two generations of a task differed: served from a cache" in text
+    assert "it never varied: at most" in text
+    assert "assumes independent repeats, which a cache is not" in text
+    assert "one grade, because the grader's variance came out as 0; that is no proof" in text
+
+
 def test_reml(tmp_path):
     generator = np.random.default_rng(3)
     y = generator.normal(0.5, 0.08, (10, 1, 1)) + generator.normal(0, 0.08, (10, 2, 1)) + generator.normal(0, 0.05, (10, 2, 2))
