@@ -61,6 +61,7 @@ select * from verifier_noise
 where study = $study and protocol = $protocol and flipped order by stack, condition, position, candidate_sha256
 """
 _FLIPS_SHOWN = 3
+_PAIRS_SHOWN = 12
 _NEWEST = "select 1 as shown from noise_floor where study = $study and protocol = $protocol limit 1"
 
 
@@ -118,8 +119,13 @@ def judge_rows(summary: Summary) -> list[dict[str, Any]]:
 
 
 def main_sentences(summary: Summary) -> list[str]:
-    """One sentence per contrast, of the score and of w. The view `contrasts` has all methods."""
-    return [str(row["sentence"]) for row in summary.contrasts if row["headline"]]
+    """One sentence per contrast, of the score and of w; of many pairs of stacks the first. The view `contrasts` has all methods."""
+    told = [row for row in summary.contrasts if row["headline"]]
+    between = [row for row in told if row["stack_b"] not in {None, row["stack"]}]
+    within = [str(row["sentence"]) for row in told if row["stack_b"] in {None, row["stack"]}]
+    more = len(between) - _PAIRS_SHOWN
+    rest = [f"{counted(more, 'more pair')} of stacks: view contrasts, or `evalnoise compare`"] if more > 0 else []
+    return within + [str(row["sentence"]) for row in between[:_PAIRS_SHOWN]] + rest
 
 
 def left_out_sentences(summary: Summary) -> list[str]:
