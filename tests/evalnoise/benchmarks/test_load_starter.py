@@ -4,7 +4,6 @@ import ast
 import re
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -98,13 +97,7 @@ def test_inputs_are_of_many_kinds(starter: Benchmark) -> None:
     assert {task.atol for task in starter.tasks} == {0.0, 1e-9, 1e-6}
 
 
-def test_loading_is_fast_and_runs_no_task() -> None:
-    times = []
-    for _ in range(5):
-        before = time.process_time()
-        load_benchmark(SPEC)
-        times.append(time.process_time() - before)
-    assert min(times) < 0.05
+def test_loading_runs_no_task() -> None:
     script = (
         "import sys; from evalnoise.benchmarks.load import load_benchmark; from schemas.study import StarterBenchmark; "
         "load_benchmark(StarterBenchmark(name='starter')); "
