@@ -13,6 +13,7 @@ from flows.cli_errors import printable
 
 _WORDS = {"kappa", "fleiss_kappa", "kappa_linear", "kappa_quadratic"}
 _MOST_CATEGORIES = 8
+_LONGEST_NAME = 16
 
 
 def lines(about: dict[str, Any], blocks: Sequence[Block]) -> Iterator[str]:
@@ -67,7 +68,8 @@ def _table(block: Block) -> Iterator[str]:
     if block.table is None or len(block.table) > _MOST_CATEGORIES:
         return
     columns = "reference" if block.kind == "reference" else "second"
-    width = max(6, *(len(name) for name in block.categories)) + 2
-    yield f"    {columns + ':':>{width + 8}}" + "".join(f"{printable(name):>{width}}" for name in block.categories)
-    for name, row in zip(block.categories, block.table, strict=True):
-        yield f"    {printable(name):>{width + 8}}" + "".join(f"{int(count):>{width}}" for count in row)
+    names = [printable(name).replace("\n", " ")[:_LONGEST_NAME] for name in block.categories]
+    width = max(6, *map(len, names)) + 2
+    yield f"    {columns + ':':>{width + 8}}" + "".join(f"{name:>{width}}" for name in names)
+    for name, row in zip(names, block.table, strict=True):
+        yield f"    {name:>{width + 8}}" + "".join(f"{int(count):>{width}}" for count in row)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # imported where they are needed, so that `--help` answers at
     from evalnoise.report.agreement import Block, Drawn
 
 _SUFFIXES = (".csv", ".jsonl", ".parquet")
+_STUDY_FILES = (".yaml", ".yml")
 
 
 def agreement(
@@ -50,7 +51,7 @@ def agreement(
         raise misuse(f"--level {level!r}: expected a number between 0 and 1, for instance 0.95")
     if confidence_max <= 0:
         raise misuse(f"--confidence-max {confidence_max!r}: expected 100 or 1")
-    if Path(what).suffix.lower() in _SUFFIXES:
+    if Path(what).suffix.lower() in _SUFFIXES or (Path(what).is_file() and Path(what).suffix not in _STUDY_FILES):
         if judge or labels:
             raise misuse("--judge and --labels are for a study; name a study in the place of the file")
         about, blocks = _of_file(

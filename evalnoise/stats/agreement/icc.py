@@ -25,6 +25,8 @@ NO_ITEMS = "fewer than two items were rated: nothing differs between items"
 NO_REPEATS = "no item was rated twice: there is no variance within items"
 ALL_EQUAL = "every rating is the same: there is no variance to share out"
 NEVER_VARIED = "no item was ever rated in two ways"
+_MOST_SQUARED = 2**20
+"""Larger integers are squared and summed as Python's own, which do not overflow."""
 NEGATIVE = "negative: items differ less than chance makes them; read it as no agreement beyond chance"
 
 
@@ -131,11 +133,12 @@ def _sums(ratings: ArrayLike, present: ArrayLike | None) -> _Sums:
     if not np.isfinite(values[mask]).all():
         raise ValueError("a rating is a finite number; leave out what is missing with `present`")
     mask, values = mask[mask.any(axis=1)], values[mask.any(axis=1)]
+    if mask.any():
+        # Shifted to about their mean, squares of large ratings lose no digits; integers stay integers.
+        centre = values[mask].mean()
+        values = values - (centre if values.dtype.kind == "f" else int(centre))
     values = np.where(mask, values, 0)
-    if values.dtype.kind == "f" and mask.any():
-        # Shifted to their mean, squares of large ratings lose no digits.
-        values = np.where(mask, values - values[mask].mean(), 0.0)
-    if values.dtype.kind == "i" and values.size and int(np.abs(values).max()) > 2**20:
+    if values.dtype.kind == "i" and values.size and int(np.abs(values).max()) > _MOST_SQUARED:
         values = values.astype(object)
     return _Sums(mask.sum(axis=1).astype(np.int64), values.sum(axis=1), (values * values).sum(axis=1))
 

@@ -185,7 +185,9 @@ def _interval_alpha(
     """From sums: over the pairs of m numbers, squared differences add up to 2 m times their squared deviations."""
     m = mask.sum(axis=1)
     exact = values.dtype.kind in "iub"
-    shifted = values.astype(object) if exact else values - values[mask].mean()
+    # Shifted to about their mean, squares of large ratings lose no digits.
+    centre = values[mask].mean()
+    shifted = values.astype(object) - int(centre) if exact else values - centre
     ratings = np.where(mask, shifted, 0)
     s, q = ratings.sum(axis=1), (ratings * ratings).sum(axis=1)
     number: Callable[[Any], Any] = (lambda x: Fraction(int(x))) if exact else float

@@ -229,3 +229,15 @@ def test_wrong_input_is_refused():
         two_judges([[1]], [[1], [0]], **DRAWN)
     with pytest.raises(ValueError, match="1, 0 or -1"):
         confusion([2], [1])
+
+
+@pytest.mark.parametrize("shift", [0, 10**6, 10**12])
+def test_large_ratings_lose_no_digits(shift):
+    small = np.random.default_rng(1).integers(0, 6, (40, 3))
+    for numbers in (small + shift, (small + shift).astype(float)):
+        moved = icc(numbers, **DRAWN)
+        still = icc(small, **DRAWN)
+        assert (moved.value, moved.lo, moved.hi) == pytest.approx((still.value, still.lo, still.hi), abs=1e-6)
+        moved = krippendorff_alpha(numbers, metric=Metric.INTERVAL, **DRAWN)
+        still = krippendorff_alpha(small, metric=Metric.INTERVAL, **DRAWN)
+        assert (moved.value, moved.lo, moved.hi) == pytest.approx((still.value, still.lo, still.hi), abs=1e-6)
