@@ -8,6 +8,8 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from typer import testing
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from flows.cli import app
@@ -18,6 +20,7 @@ from tests.support import stages
 from tests.support.gate_store import PROVIDER, draws, seal
 
 RUNNER = CliRunner()
+COMMAND = get_command(app)
 N = 60
 RATES = np.where(np.arange(N) < 25, 0.5, np.where(np.arange(N) < 50, 1.0, 0.0))
 WORSE = np.where(np.arange(N) < 10, 0.1, RATES)
@@ -42,12 +45,12 @@ SAMPLING = {
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
     folder = tmp_path_factory.mktemp("gate") / "store"
-    first = seal(folder, "base", draws(RATES, 12, 1))
-    seal(folder, "same", draws(RATES, 12, 2), stack={"model": "m2"})
+    first = seal(folder, "base", draws(RATES, 8, 1))
+    seal(folder, "same", draws(RATES, 8, 2), stack={"model": "m2"})
     seal(folder, "worse", draws(WORSE, 6, 3), stack={"model": "m3", "prompt": "other"})
     seal(folder, "short", draws(RATES, 2, 4))
     for name, change in (CHANGES | SAMPLING).items():
-        seal(folder, name, draws(RATES, 4, 2), **change)
+        seal(folder, name, draws(RATES, 3, 2), **change)
     seal(folder, "blocked", draws(RATES, 4, 1), blocking=["a, live: over half of the answers were cut off."])
     seal(folder, "open", draws(RATES, 4, 2), complete=False)
     seal(folder, "more", draws(RATES, 4, 3), predecessor=first)
@@ -57,8 +60,18 @@ def root(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _one_command(monkeypatch):
+    """The runner makes every command of the application anew for each call, which takes longer than a gate."""
+    monkeypatch.setattr(testing, "_get_command", lambda _app: COMMAND)
+
+
+def invoke(*arguments):
+    return RUNNER.invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200"})
+
+
 def run(*arguments, code):
-    result = RUNNER.invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200"})
+    result = invoke(*arguments)
     assert result.exit_code == code, (result.exit_code, result.output, result.exception)
     assert "Traceback" not in result.output
     return result.output if code == ExitCode.USAGE else result.stdout
@@ -86,7 +99,7 @@ def test_block_pass_and_inconclusive_have_codes_of_their_own(root):
 def test_the_output_says_what_the_decision_rests_on(root):
     shown = gate(root, "base", "worse", code=12)
     for part in (
-        "benchmark: new runs of these tasks", "Cochran-Mantel-Haenszel", "12 of base, 6 of new", "margin 0.02",
+        "benchmark: new runs of these tasks", "Cochran-Mantel-Haenszel", "8 of base, 6 of new", "margin 0.02",
         "power at the margin", "by simulation", "model: model is m in BASE and m3 in NEW", "prompt is p in BASE and other in NEW",
         "alpha 0.05",
     ):  # fmt: skip
@@ -102,7 +115,7 @@ def test_the_json_has_every_fact(root):
     assert one["difference"] < 0
     assert one["lo"] < one["difference"] < one["hi"]
     assert (one["claim"], one["covers"], one["margin"], one["alpha"]) == ("benchmark", "benchmark", 0.02, 0.05)
-    assert (one["n_tasks"], one["runs_base"], one["runs_new"], one["only_base"], one["only_new"]) == (N, 12, 6, 0, 0)
+    assert (one["n_tasks"], one["runs_base"], one["runs_new"], one["only_base"], one["only_new"]) == (N, 8, 6, 0, 0)
     assert one["base"]["study"] == "base"
     assert {power["effect"] for power in one["power_simulated"]} == {"spread", "concentrated", "mixed"}
     assert all(0 <= power["value"] <= 1 for power in one["power_simulated"])
@@ -139,8 +152,10 @@ def test_scores_beside_pass_and_fail_are_permuted(tmp_path):
 
 
 def test_the_published_rule_says_what_it_is(root):
-    shown = gate(root, "base", "worse", "--rule", "article", code=12)
+    # A loss of over six points that the claim blocks lies below what its A/A interval came to.
+    shown = gate(root, "base", "worse", "--rule", "article", code=0)
     assert "every other time" in shown
+    assert "block by the claim" in shown
     assert "A/A effect" in shown
     found = facts(root, "base", "same", "--rule", "article", code=0)
     assert found["rule"] == "article"
@@ -150,7 +165,7 @@ def test_the_published_rule_says_what_it_is(root):
 
 
 def test_two_stores(root, tmp_path):
-    seal(tmp_path, "elsewhere", draws(RATES, 12, 9))
+    seal(tmp_path, "elsewhere", draws(RATES, 8, 9))
     assert "Decision: pass" in run(
         "gate", "base", "elsewhere", "--store", tmp_path, "--base-store", root, "--margin", "0.09", code=0
     )
@@ -248,9 +263,9 @@ def test_misuse_is_told(root, arguments, said):
 
 def test_an_arm_that_is_not_there(root, tmp_path):
     for arguments in (("base", "gone"), ("base", "same/b/live")):
-        result = RUNNER.invoke(app, ["gate", *arguments, "--store", str(root)])
+        result = invoke("gate", *arguments, "--store", root)
         assert (result.exit_code, "Traceback" in result.output) == (6, False)
-    assert RUNNER.invoke(app, ["gate", "a", "b", "--store", str(tmp_path / "none")]).exit_code == 6
+    assert invoke("gate", "a", "b", "--store", tmp_path / "none").exit_code == 6
 
 
 # --- hostile names, and files for machines ------------------------------------------------------------------------------
@@ -298,7 +313,7 @@ def test_junit_is_xml_that_says_the_same(hostile, root, tmp_path):
     assert values["n_tasks"] == str(N)
     assert float(values["p"]) < 0.05
     assert "block" in suite.find("system-out").text
-    result = RUNNER.invoke(app, ["gate", "base", "same", "--store", str(root), "--junit", str(root)])
+    result = invoke("gate", "base", "same", "--store", root, "--junit", root)
     assert result.exit_code == 6
 
 
@@ -313,7 +328,7 @@ def test_annotations_cannot_be_broken_out_of(hostile, root):
     assert [line.split(" ")[0] for line in gate(root, "base", "worse", "--github", code=12).splitlines() if line[:2] == "::"] == [
         "::error"
     ]
-    result = RUNNER.invoke(app, ["gate", "base", "worse", "--store", str(root), "--github", "--json"])
+    result = invoke("gate", "base", "worse", "--store", root, "--github", "--json")
     assert json.loads(result.stdout)["decision"] == "block"
 
 
