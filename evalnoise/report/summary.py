@@ -121,8 +121,9 @@ def judge_rows(summary: Summary) -> list[dict[str, Any]]:
 def main_sentences(summary: Summary) -> list[str]:
     """One sentence per contrast, of the score and of w; of many pairs of stacks the first. The view `contrasts` has all methods."""
     told = [row for row in summary.contrasts if row["headline"]]
-    between = [row for row in told if row["stack_b"] not in {None, row["stack"]}]
-    within = [str(row["sentence"]) for row in told if row["stack_b"] in {None, row["stack"]}]
+    # Rows older than the column have null there.
+    between = [row for row in told if row.get("stack_b") not in {None, row.get("stack")}]
+    within = [str(row["sentence"]) for row in told if row.get("stack_b") in {None, row.get("stack")}]
     more = len(between) - _PAIRS_SHOWN
     rest = [f"{counted(more, 'more pair')} of stacks: view contrasts, or `evalnoise compare`"] if more > 0 else []
     return within + [str(row["sentence"]) for row in between[:_PAIRS_SHOWN]] + rest

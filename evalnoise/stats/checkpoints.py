@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr
+from scipy.special import bdtrc
 
 from evalnoise.stats.noise import Noise
 from evalnoise.stats.pairs import all_pairs
@@ -155,7 +155,7 @@ def _null_share(level: float, p: Floats, apart: Floats) -> NullShare:
     if not 0 < level < 1:
         raise ValueError(f"a level lies between 0 and 1, not {level}")
     hits, of = int((apart < level).sum()), int(apart.size)
-    more = None if not of else 1.0 if hits == 0 else float(1 - bdtr(hits - 1, of, level))
+    more = None if not of else 1.0 if hits == 0 else float(bdtrc(hits - 1, of, level))
     return NullShare(
         level=level, share=float((p < level).mean()) if p.size else None, disjoint=hits, disjoint_pairs=of, p_more=more
     )

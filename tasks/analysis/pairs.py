@@ -118,9 +118,12 @@ def _pair(shop: Workshop, rungs: Sequence[Counts], a: int, b: int) -> _Pair:
 
 def _counted(arrays: tuple[Ints, ...], noise: PairNoise, alpha: float) -> Contrast:
     """The exact test of counts: of one run per task the sign test, of more the CMH test; it has no interval."""
-    found = cmh_test(*arrays)
     one_each = noise.wins is not None
-    p, undefined = (noise.p_sign, noise.sign_undefined) if one_each else (found.p_two_sided, found.undefined)
+    if one_each:
+        p, undefined = noise.p_sign, noise.sign_undefined
+    else:
+        found = cmh_test(*arrays)
+        p, undefined = found.p_two_sided, found.undefined
     n_a, n_b = (int(np.sum(runs >= 1)) for runs in (arrays[1], arrays[3]))
     both = (arrays[1] >= 1) & (arrays[3] >= 1)
     result = Estimate(

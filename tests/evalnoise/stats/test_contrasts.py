@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from evalnoise.stats.contrasts import (
     SMALL_STUDY,
@@ -212,3 +213,22 @@ def test_an_estimate_above_its_own_interval_widens_nothing():
     # Above, neither side adds: w_a is over its upper end already, and w_b lies on its lower end.
     assert made.hi == pytest.approx(made.value)
     assert made.lo == pytest.approx(made.value - np.hypot(high.value - high.lo, calm_.hi - calm_.value))
+
+
+def test_standard_errors_and_p_values():
+    """By the distribution of the interval: it excludes 0 where p is below the level, and ends at 0 at p itself."""
+    rng = np.random.default_rng(6)
+    a, b = rng.binomial(8, rng.random(40)), rng.binomial(8, rng.random(40))
+    runs = np.full(40, 8)
+    for made in (score_contrast_benchmark, paired_t):
+        found = made(a, runs, b, runs)
+        level = 1 - found.p_value
+        edge = made(a, runs, b, runs, level=level).result
+        assert min(abs(edge.lo), abs(edge.hi)) == pytest.approx(0.0, abs=1e-9)
+    t = stats.ttest_rel(a / 8, b / 8)
+    assert paired_t(a, runs, b, runs).p_value == pytest.approx(t.pvalue)
+    assert paired_t(a, runs, b, runs).se == pytest.approx((a - b).std(ddof=1) / 8 / np.sqrt(40))
+    constant = paired_t(runs, runs, runs - 1, runs)
+    assert (constant.se, constant.p_value) == (None, None)
+    assert score_contrast_benchmark(runs, runs, runs, runs).p_value is None
+    assert score_contrast(a, runs, b, runs, seed=1, resamples=50).p_value is None

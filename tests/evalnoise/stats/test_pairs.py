@@ -20,7 +20,7 @@ from evalnoise.stats.noise import (
     predicted_se,
 )
 from evalnoise.stats.pairs import all_pairs, paired_noise, pairs_of, sign_test, single_noise
-from evalnoise.stats.samples import Samples, grid_of, samples_of
+from evalnoise.stats.samples import Samples, grid_of, samples_of, samples_of_cells
 from evalnoise.stats.variance import within_task_variance
 
 
@@ -264,6 +264,21 @@ def test_grids():
     assert samples_of(np.array([[[0.5, 1.0]]])).unit == 2
     assert not samples_of(np.array([[[0.5, 0.0]]])).binary
     assert samples_of(np.array([[[True, False]]])).binary
+
+
+@given(seed=st.integers(0, 10**6), levels=st.sampled_from([1, 2, 7]))
+def test_long_format_gives_the_same_samples(seed, levels):
+    rng = np.random.default_rng(seed)
+    scores, known = rng.integers(0, levels + 1, (3, 7, 4)) / levels, rng.random((3, 7, 4)) < 0.6
+    models, tasks, _ = np.nonzero(known)
+    order = rng.permutation(len(models))
+    wide = samples_of(scores, known)
+    long = samples_of_cells(models[order], tasks[order], scores[known][order], shape=(3, 7))
+    assert long.runs.tolist() == wide.runs.tolist()
+    assert long.means == pytest.approx(wide.means, abs=1e-15)
+    one, other = all_pairs(wide), all_pairs(long)
+    for name in ("mean", "total", "data", "prediction"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-13)
 
 
 def test_what_is_refused():
