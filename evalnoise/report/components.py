@@ -11,10 +11,11 @@ import numpy as np
 
 from evalnoise.readers.grades import Grades
 from evalnoise.report.numbers import UNDEFINED, counted, interval, number
-from evalnoise.stats.component_intervals import bootstrap_intervals, mls_intervals, none_varied_limit
+from evalnoise.stats.component_intervals import bootstrap_intervals, gaffke_interval, mls_intervals, none_varied_limit
 from evalnoise.stats.components import Component, Components, Level, components
 from evalnoise.stats.design import Prices, Variances
 from evalnoise.stats.estimate import Estimate
+from evalnoise.stats.intervals import GAFFKE_NOTE
 from evalnoise.stats.nested import Nested, from_long
 from evalnoise.stats.next_sample import NOTHING_VARIES, Advice, Step, next_sample
 from evalnoise.stats.repeats import (
@@ -61,6 +62,8 @@ class ComponentReport:
     """Task bootstrap."""
     normal: dict[Level, Estimate]
     """Modified large sample, where it may be quoted."""
+    gaffke: dict[Level, Estimate]
+    """Gaffke's, of the lowest component of balanced binary scores."""
     limit: dict[Level, Estimate]
     """One-sided limit of what never varied."""
     repeats: KSelection | None
@@ -86,6 +89,7 @@ def component_report(grades: Grades, wishes: Wishes) -> ComponentReport:
         found=found,
         intervals=bootstrap_intervals(data, **drawn, level=wishes.level, found=found),
         normal=_normal(data, found, wishes.level),
+        gaffke=gaffke_interval(data, **drawn, level=wishes.level, found=found) if found.n_tasks > 1 else {},
         limit=none_varied_limit(data, level=wishes.level, found=found),
         repeats=_selected(found, wishes.tol) if graded else None,
         reach=repeats_needed(*_three(found), target=wishes.target) if graded else None,
@@ -179,7 +183,7 @@ def _undefined_or(value: Any) -> dict[str, Any]:
 
 
 def _component(report: ComponentReport, part: Component) -> dict[str, Any]:
-    estimates = [made[part.of] for made in (report.intervals, report.normal, report.limit) if part.of in made]
+    estimates = [made[part.of] for made in (report.intervals, report.gaffke, report.normal, report.limit) if part.of in made]
     return {**asdict(part), "intervals": [asdict(one) for one in estimates]}
 
 
@@ -242,6 +246,8 @@ def _table(report: ComponentReport) -> Iterator[str]:
     for part in parts:
         one, limit = report.intervals[part.of], report.limit.get(part.of)
         shown = interval(one.lo, one.hi, 5) or f"none: {one.undefined}"
+        if part.of in report.gaffke and one.note:
+            shown = f"{interval(report.gaffke[part.of].lo, report.gaffke[part.of].hi, 5)}*"
         if limit is not None:
             shown = f"it never varied: at most {number(limit.hi, 5)}, one-sided"
         share = UNDEFINED if part.share is None else f"{100 * part.share:.1f} %"
@@ -285,8 +291,12 @@ def _repeats(report: ComponentReport) -> Iterator[str]:
 def _notes(report: ComponentReport) -> Iterator[str]:
     for part in report.found.parts:
         note = report.intervals[part.of].note
-        if note and part.of not in report.limit:
-            yield f"{part.of}: {note}"
+        if not note or part.of in report.limit:
+            continue
+        yield f"{part.of}: {note}"
+        if part.of in report.gaffke:
+            bootstrap = interval(report.intervals[part.of].lo, report.intervals[part.of].hi, 5)
+            yield f"* Gaffke's interval, for that reason; {GAFFKE_NOTE}; the task bootstrap's is {bootstrap}"
     for of, one in report.limit.items():
         yield f"{of}: {one.note}"
     for of, one in report.normal.items():

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri, fdtri
 
-from evalnoise.stats.bootstrap import RESAMPLES, joint_task_bootstrap, percentile_interval
+from evalnoise.stats.bootstrap import RESAMPLES, dirichlet_task_means, joint_task_bootstrap, percentile_interval
 from evalnoise.stats.components import DEPTH, Component, Components, Level, MeanSquares, Totals, components, solved
 from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, alpha_of, joined
-from evalnoise.stats.intervals import FEW_VARIABLE, ONE_TASK
-from evalnoise.stats.limits import none_varied_population
+from evalnoise.stats.intervals import FEW_VARIABLE, GAFFKE_NOTE, ONE_TASK
+from evalnoise.stats.limits import largest_s2, none_varied_population
 from evalnoise.stats.nested import Nested, quotients
 from evalnoise.stats.variance import Floats
 
@@ -128,6 +128,30 @@ def _columns(data: Nested) -> dict[str, Floats]:
         "grade_squares": data.grade_squares.astype(np.float64),
         "r": data.grades.astype(np.float64) ** 2,
     }
+
+
+def gaffke_interval(
+    data: Nested, *, seed: int, resamples: int = RESAMPLES, level: float = 0.95, found: Components | None = None
+) -> dict[Level, Estimate]:
+    """The lowest component of a balanced design of binary scores with Gaffke's interval, as for w; empty for other data.
+
+    It is the mean over tasks of variances that lie between 0 and the largest sample variance of R binary scores, so the pseudo-task
+    has these two values. Covers new tasks; to be quoted first where the component varies in few tasks.
+    """
+    estimates = components(data) if found is None else found
+    lowest = next((part for part in reversed(estimates.parts) if DEPTH[part.of] > 0), None)
+    if lowest is None or not data.binary or not data.balanced:
+        return {}
+    columns, k = _columns(data), estimates.n_generations[0]
+    graded = DEPTH[lowest.of] == 2
+    repeats = int(estimates.n_grades[0]) if graded else k
+    values = columns["within"] / (k * (repeats - 1)) if graded else columns["between"] / (k - 1)
+    alpha = alpha_of(level)
+    lo = float(np.quantile(dirichlet_task_means(values, 0.0, resamples=resamples, seed=seed), alpha / 2))
+    top = dirichlet_task_means(values, largest_s2(repeats), resamples=resamples, seed=seed)
+    base = replace(_base(estimates, lowest, Method.GAFFKE), seed=seed, resamples=resamples)
+    hi = float(np.quantile(top, 1 - alpha / 2))
+    return {lowest.of: base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=GAFFKE_NOTE)}
 
 
 def none_varied_limit(data: Nested, *, level: float = 0.95, found: Components | None = None) -> dict[Level, Estimate]:

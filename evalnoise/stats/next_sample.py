@@ -100,7 +100,8 @@ def next_sample(
     shared: dict[str, Any] = {"variance": variance, "gains": gains, "prices": prices, "covers": Covers.POPULATION}
     open_to_us = [gain for gain in gains if gain.step not in without]
     if variance == 0 or not any(gain.removes for gain in open_to_us):
-        reason = NOTHING_VARIES if variance == 0 else "all of the variance is between tasks: only more tasks lower it"
+        between = "tasks and generations" if Step.GENERATIONS in without else "tasks"
+        reason = NOTHING_VARIES if variance == 0 else f"all of the variance is between {between}: only more of them lower it"
         return Advice(step=Step.NONE, then=Step.NONE, sentence=f"No advice: {reason}.", undefined=reason, **shared)
     best = max(open_to_us, key=lambda gain: (gain.removes > 0, _rank(gain))).step
     apart = Step.GENERATIONS not in without and Step.GRADES not in without

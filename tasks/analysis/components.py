@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalnoise.readers.counts import Counts, Judged
-from evalnoise.stats.component_intervals import bootstrap_intervals, none_varied_limit
+from evalnoise.stats.component_intervals import bootstrap_intervals, gaffke_interval, none_varied_limit
 from evalnoise.stats.components import FEW_DEGREES, Component, Components, Level, components
 from evalnoise.stats.estimate import Estimate, Method
 from evalnoise.stats.nested import Nested, from_counts
@@ -75,6 +75,8 @@ def _estimates(shop: Workshop, one: Graded) -> Iterator[tuple[str, Estimate]]:
     level = 1 - analysis.alpha
     drawn: dict[str, Any] = {"seed": analysis.seed, "resamples": analysis.resamples, "level": level}
     for of, estimate in bootstrap_intervals(one.data, **drawn, found=one.found).items():
+        yield column(of), estimate
+    for of, estimate in gaffke_interval(one.data, **drawn, found=one.found).items():
         yield column(of), estimate
     for of, limit in none_varied_limit(one.data, level=level, found=one.found).items():
         yield column(of), limit

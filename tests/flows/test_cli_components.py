@@ -45,9 +45,10 @@ def test_the_published_example(seed7):
     found = json.loads(run(seed7, "--json", *QUICK))
     assert [part["raw"] for part in found["components"]] == pytest.approx(PUBLISHED["expected"], abs=1e-9)
     for part in found["components"]:
-        (interval,) = part["intervals"]
+        interval = part["intervals"][0]
         assert interval["lo"] < part["raw"] < interval["hi"]
         assert (interval["covers"], interval["seed"], interval["resamples"]) == ("population", 0, 200)
+    assert [len(part["intervals"]) for part in found["components"]] == [1, 1, 2], "Gaffke's, of the grader"
     assert found["k_selection"]["k"] == 6
     assert found["repeats_needed"]["k"] == 6
     assert found["flip_compression"]["flip"] == pytest.approx(0.1056, abs=1e-4)
@@ -73,7 +74,17 @@ def test_prices_and_fixed_tasks_move_the_advice(tmp_path):
 @pytest.mark.parametrize(
     ("shape", "said"),
     [
-        ((12, 1, 4), ["task+generation", "confounded with task", "grades of each", "no task has two generations"]),
+        (
+            (12, 1, 4),
+            [
+                "]* ",
+                "* Gaffke's interval, for that reason",
+                "task+generation",
+                "confounded with task",
+                "grades of each",
+                "no task has two generations",
+            ],
+        ),
         ((12, 4, 1), ["generation+grader", "grades needed: undefined", "no generation has two grades"]),
         ((12, 1, 1), ["task+generation+grader", "No advice", "only the sum"]),
         ((1, 3, 3), ["task: undefined: one task", "one task says nothing about other tasks", "No advice: one task"]),

@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, f
 
-from evalnoise.stats.component_intervals import bootstrap_intervals, difference_limits, mls_intervals, none_varied_limit
+from evalnoise.stats.component_intervals import (
+    bootstrap_intervals,
+    difference_limits,
+    gaffke_interval,
+    mls_intervals,
+    none_varied_limit,
+)
 from evalnoise.stats.components import Level, components
 from evalnoise.stats.estimate import PROVES_NOTHING, Covers
+from evalnoise.stats.intervals import w_gaffke
 from evalnoise.stats.limits import none_varied_population
 from evalnoise.stats.nested import from_array, from_counts
 
@@ -121,6 +128,23 @@ def test_normal_limits_are_refused_where_they_do_not_hold():
     grader = components(from_array(y[:, :1] / 4)).grader.raw
     assert two_level[Level.GRADER].hi == pytest.approx(grader * 20 / chi2.ppf(0.025, 20))
     assert set(two_level) == {Level.TASK_GENERATION, Level.GRADER}
+
+
+def test_gaffkes_interval_of_the_lowest_component_is_that_of_w():
+    passes, runs = np.array([0, 1, 5, 3, 5, 5]), np.full(6, 5)
+    w = w_gaffke(passes, runs, seed=4, resamples=300)
+    for one_output, of in ((True, Level.GRADER), (False, Level.GENERATION_GRADER)):
+        got = gaffke_interval(from_counts(passes, runs, one_output=one_output), seed=4, resamples=300)[of]
+        assert (got.lo, got.hi, got.value) == pytest.approx((w.lo, w.hi, w.value))
+        assert "conjecture" in got.note
+    y = flipped(5, 12, 2, 3)
+    two = gaffke_interval(from_array(y), seed=4, resamples=2000)[Level.GRADER]
+    grader = y.var(axis=2, ddof=1).mean(axis=1)
+    assert two.value == pytest.approx(grader.mean())
+    assert two.lo < two.value < two.hi < 1 / 3
+    assert gaffke_interval(from_array(y / 2), seed=4, resamples=100) == {}
+    assert gaffke_interval(from_counts([1, 0], [2, 3]), seed=4, resamples=100) == {}
+    assert gaffke_interval(from_counts([1, 0], [1, 1]), seed=4, resamples=100) == {}
 
 
 def test_where_no_grade_differed_there_is_an_upper_limit():

@@ -79,7 +79,7 @@ def test_what_is_confounded_is_no_advice():
 def test_no_advice_and_free_grades():
     assert asked(0.0, 0.0, 0.0).undefined.startswith("nothing varied")
     only = asked(0.1, 0.0, 0.0, without=(Step.TASKS,))
-    assert only.undefined == "all of the variance is between tasks: only more tasks lower it"
+    assert only.undefined == "all of the variance is between tasks: only more of them lower it"
     assert only.step is Step.NONE
     free = asked(0.1, 0.05, 0.01, prices=Prices(generation=1.0))
     assert free.gains[2].per_price is None
