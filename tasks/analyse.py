@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import closing
 
-from evalnoise.readers.counts import read_counts, read_judged
+from evalnoise.readers.counts import counted_once, read_counts, read_judged
 from evalnoise.readers.order import read_run_sums
 from evalnoise.store.catalog import build_catalog, connect
 from evalnoise.store.partition import PartitionWrite
@@ -30,7 +30,7 @@ def analyse(shop: Workshop) -> None:
     shop.progress.stage(SHARD)
     plan = shop.plan
     build_catalog(shop.store.root)
-    with closing(connect(shop.store.root)) as connection:
+    with closing(connect(shop.store.root)) as connection, counted_once(connection, plan.study.study, plan.digest):
         counts = read_counts(connection, plan.study.study, plan.digest, plan.protocol.n_tasks)
         judged = read_judged(connection, plan.study.study, plan.digest)
         sums = read_run_sums(connection, plan.study.study, plan.digest, plan.protocol.replicates, counts)

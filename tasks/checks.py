@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
+from evalnoise.readers.counts import counted_once
 from evalnoise.recordings.opening import recorded_order
 from schemas.checks import check_queries
 from schemas.provider import RecordingProvider
@@ -18,7 +19,6 @@ from tasks.workshop import Workshop
 
 Row = dict[str, Any]
 _COLUMNS = ("stack", "condition", "severity", "blocks", "sentence", "value")
-_COUNT_ONCE = "CREATE TEMP TABLE task_counts AS SELECT * FROM task_counts WHERE study = $study AND protocol = $protocol"
 
 
 def check_rows(shop: Workshop, connection: Any, grades: Sequence[Graded] = ()) -> Iterator[Row]:
@@ -51,14 +51,11 @@ def check_rows(shop: Workshop, connection: Any, grades: Sequence[Graded] = ()) -
 def sql_findings(connection: Any, study: str, protocol: str) -> Iterator[tuple[str, Row]]:
     """Name and finding of each check in SQL."""
     names = {"study": study, "protocol": protocol}
-    # Many checks ask for counts by task: they are made from the outcomes once. A temporary table goes before a view of its name.
-    connection.execute(_COUNT_ONCE, names)
-    try:
+    # Many checks ask for counts by task.
+    with counted_once(connection, study, protocol):
         for name, query in check_queries().items():
             for row in connection.execute(query, names).fetchall():
                 yield name, dict(zip(_COLUMNS, row, strict=True))
-    finally:
-        connection.execute("DROP TABLE temp.task_counts")
 
 
 def _allowed(shop: Workshop, check: str, row: Row) -> Row:

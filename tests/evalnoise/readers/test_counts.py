@@ -3,7 +3,8 @@
 import duckdb
 import pytest
 
-from evalnoise.readers.counts import read_counts
+from evalnoise.readers.counts import counted_once, read_counts
+from tests.support.check_tables import empty_tables, put
 
 ROWS = [
     ("s", "p", "b", "live", 2, 3, 4, 1),
@@ -41,3 +42,23 @@ def test_counts_lie_in_their_task_s_place(connection):
 
 def test_nothing_is_no_counts(connection):
     assert read_counts(connection, "s", "none", 4) == {}
+
+
+def test_counts_made_once_are_the_view_s():
+    """The same rows as the view gives, of one protocol, and the view is there again afterwards."""
+    tables = empty_tables()
+    for position, task in enumerate(["pf", "uu", "pu"]):
+        for replicate, letter in enumerate(task):
+            outcome = {"p": "pass", "f": "fail", "u": "unmeasured"}[letter]
+            for protocol in ("p", "q"):
+                values = {"task_id": f"t{position}", "position": position, "replicate": replicate, "outcome": outcome}
+                put(tables, "outcomes", protocol=protocol, **values)
+    query = "select * from task_counts order by protocol, position"
+    view = tables.execute(query).fetchall()
+    columns = [row[:2] for row in tables.execute("describe task_counts").fetchall()]
+    with counted_once(tables, "s", "p"), counted_once(tables, "s", "p"):
+        assert tables.execute(query).fetchall() == [row for row in view if row[1] == "p"]
+        assert [row[:2] for row in tables.execute("describe task_counts").fetchall()] == columns
+        counts = read_counts(tables, "s", "p", 3)["a", "live"]
+    assert (counts.passes.tolist(), counts.runs.tolist(), counts.unmeasured) == ([1, 0, 1], [2, 0, 1], 3)
+    assert tables.execute(query).fetchall() == view
