@@ -15,6 +15,7 @@ from rich.text import Text
 
 from evalnoise.report.numbers import counted
 from evalnoise.stats.checkpoints import Averaging, NullCheck
+from evalnoise.stats.noise import FEW_TASKS
 from flows.cli_errors import printable
 from flows.compare_data import NO_NEW_RUNS, Compared, Floats, reasons, rows
 
@@ -92,7 +93,7 @@ def sentences(found: Compared) -> list[str]:
             else ""
         )
     )
-    told += _noise_sentences(found)
+    told += [*_noise_sentences(found), *_few_tasks(found)]
     if found.once_drawn:
         told.append(f"Note: {NO_NEW_RUNS}.")
     fit = found.fit
@@ -137,6 +138,13 @@ def _undefined(found: Compared) -> Iterator[str]:
         yield pairs.pair(int(below[0])).note.split("; ")[-1]
 
 
+def _few_tasks(found: Compared) -> Iterator[str]:
+    few = int(np.min(found.pairs.n_tasks))
+    if few < FEW_TASKS:
+        tasks = counted(few, "task")
+        yield f"Note: only {tasks}: the normal p is too small; for stacks of a study `contrasts` has the paired t."
+
+
 def _noise_sentences(found: Compared) -> Iterator[str]:
     pairs = found.pairs
     known = ~np.isnan(pairs.data) & (pairs.total > 0)
@@ -157,9 +165,6 @@ def _noise_sentences(found: Compared) -> Iterator[str]:
         f"SE with one sample {total:.4f}, with those at hand {now:.4f}, with endless ones "
         f"{f'{floor:.4f}' if floor else 'too small to be seen here'}."
     )
-    few = int(np.min(pairs.n_tasks))
-    if few < 50:
-        yield f"Note: only {few} tasks: the normal p is too small; `contrasts` has the paired t."
 
 
 def _averaging_sentences(found: Averaging | None, patterns: tuple[str, ...]) -> Iterator[str]:

@@ -5,7 +5,9 @@ For small files whose rows are looked at one by one there is `tablefile`; here n
 
 from __future__ import annotations
 
+import csv
 import glob
+import gzip
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,8 +24,8 @@ from schemas.errors import DataError
 
 FORMATS: Final = ".csv, .tsv, .jsonl, .ndjson or .parquet (the first four also .gz)"
 _READERS: Final = {
-    ".csv": "read_csv($path, header = true, all_varchar = true, delim = ',', quote = '\"', escape = '\"')",
-    ".tsv": "read_csv($path, header = true, all_varchar = true, delim = '\t', quote = '\"', escape = '\"')",
+    ".csv": "read_csv($path, header = true, auto_detect = false, delim = ',', quote = '\"', escape = '\"', columns = {columns})",
+    ".tsv": "read_csv($path, header = true, auto_detect = false, delim = '\t', quote = '\"', escape = '\"', columns = {columns})",
     ".jsonl": "read_json($path, format = 'newline_delimited', columns = {columns})",
     ".ndjson": "read_json($path, format = 'newline_delimited', columns = {columns})",
     ".parquet": "read_parquet($path)",
@@ -82,7 +84,12 @@ def _reader(path: Path) -> str:
 
 
 def _read(connection: Any, path: Path, reader: str, wanted: Mapping[str, Wanted]) -> pa.Table:
-    names = ", ".join(f"{_quoted(want.column, mark=chr(39))}: 'VARCHAR'" for want in wanted.values())
+    there = (
+        _header(path, ("\t" if "\t" in reader else ","), wanted)
+        if "read_csv" in reader
+        else [one.column for one in wanted.values()]
+    )
+    names = ", ".join(f"{_quoted(name, mark=chr(39))}: 'VARCHAR'" for name in there)
     source = _Source(connection, path, reader.replace("{columns}", "{" + names + "}"))
     columns = {str(row[0]): str(row[1]) for row in source.rows("DESCRIBE SELECT * FROM {source}")}
     found = dict(_present(source, wanted, columns, typed="read_json" in reader))
@@ -92,6 +99,26 @@ def _read(connection: Any, path: Path, reader: str, wanted: Mapping[str, Wanted]
     for key, want in found.items():
         _refuse_bad(source, want, made[key])
     return pa.table({key: array.dictionary_encode() if found[key].kind is Kind.TEXT else array for key, array in made.items()})
+
+
+def _header(path: Path, mark: str, wanted: Mapping[str, Wanted]) -> list[str]:
+    """The names in a file's first line, empty and repeated ones made distinct; DataError if a wanted one stands twice."""
+    opening = gzip.open if path.name.lower().endswith(".gz") else open
+    try:
+        with opening(path, "rt", encoding="utf-8-sig", newline="") as file:
+            names = next(csv.reader(file, delimiter=mark), [])
+    except (csv.Error, OSError, EOFError) as error:
+        raise DataError(str(path), expected="a header line", found=str(error)[:200], remedy="Check the file.") from None
+    for one in wanted.values():
+        if names.count(one.column) > 1:
+            found = f"{names.count(one.column)} of that name"
+            raise DataError(str(path), expected=f"one column {one.column!r}", found=found, remedy="Rename the others.")
+    if not names:
+        raise DataError(str(path), expected="a header line", found="an empty file", remedy="Check the file.")
+    # Case counts for us and not for DuckDB.
+    folded = [name.casefold() for name in names]
+    kept = {one.column for one in wanted.values()}
+    return [name if name in kept or (name and folded.count(name.casefold()) == 1) else f"\x00{i}" for i, name in enumerate(names)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,37 @@ def test_what_is_no_table(tmp_path):
         panel_of_file(empty)
 
 
+def test_headers(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"\xef\xbb\xbfmodel,task,,Score,score,x,x\r\na,t,1,2,0.5,3,3\r\nb,t,1,2,0.25,3,3\r\n")
+    assert panel_of_file(path).samples.means.tolist() == [[0.5], [0.25]]
+    path.write_text("model,task,score,score\na,t,1,0\n")
+    with pytest.raises(DataError, match="one column 'score', found 2"):
+        panel_of_file(path)
+    path.write_text("model,task,score\na,t,1\nb,t\n")
+    with pytest.raises(DataError, match="Line: 3"):
+        panel_of_file(path)
+    path.write_text("")
+    with pytest.raises(DataError, match="an empty file"):
+        panel_of_file(path)
+    path.write_bytes(b"model,task,score\n\xff,t,1\n")
+    with pytest.raises(DataError, match=r"(?i)utf-8"):
+        panel_of_file(path)
+    (tmp_path / "y.csv.gz").write_bytes(b"no gzip")
+    with pytest.raises(DataError, match="a header line"):
+        panel_of_file(tmp_path / "y.csv.gz")
+
+
+def test_lines_inside_quotes(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('model,task,score\n"a ""b""\nc","t,1",1\nd,"t,1",7\n')
+    with pytest.raises(DataError, match="row 2, column 'score'"):
+        panel_of_file(path)
+    path.write_text('model,task,score\n"a ""b""\nc","t,1",1\n')
+    assert panel_of_file(path).models == ('a "b"\nc',)
+    assert panel_of_file(path).task_ids == ("t,1",)
+
+
 def test_a_name_with_glob_marks_is_a_name(tmp_path):
     (tmp_path / "x1.csv").write_text("model,task,score\nwrong,t,1\n")
     path = tmp_path / "x[1]'*.csv"
