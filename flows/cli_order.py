@@ -53,14 +53,25 @@ def tasks(
     *,
     top: Annotated[int, typer.Option("--top", min=1, help="So many tasks, the noisiest first.", metavar="N")] = 20,
     level: Annotated[float, typer.Option("--level", help="Confidence level of each task's rate.")] = 0.95,
+    against: Annotated[
+        str | None, typer.Option("--against", help="Another arm: the difference ARM - OTHER without each task.", metavar="OTHER")
+    ] = None,
+    of: Annotated[str, typer.Option("--of", help="With --against: the difference of w or of score.", metavar="w|score")] = "w",
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the tasks that carry the noise: pass rate with its interval, share of w, and w without the task."""
-    from flows.order_view import print_tasks
+    """Show the tasks that carry the noise: pass rate with its interval, share of w, and w, or a difference, without the task."""
+    from flows.order_view import print_against, print_tasks
 
     _level(level, "--level")
-    print_tasks(_arm(store, arm), top=top, level=level, as_json=as_json)
+    if of not in {"w", "score"}:
+        raise misuse(f"--of {of}: expected w or score")
+    if against is not None:
+        print_against(_arm(store, arm), _arm(store, against), of=of, top=top, as_json=as_json)
+    elif of == "score":
+        raise misuse("--of score needs --against: one score has no noise to share out")
+    else:
+        print_tasks(_arm(store, arm), top=top, level=level, as_json=as_json)
 
 
 def nights(

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import typer
 
 from evalnoise.readers.arms import Arm
@@ -15,7 +16,7 @@ from evalnoise.readers.sequence import Observations
 from evalnoise.report.numbers import UNDEFINED, counted, interval, number
 from evalnoise.stats.drift import Drift, DriftTest
 from evalnoise.stats.estimate import Covers, Method
-from evalnoise.stats.influence import concentration, influence
+from evalnoise.stats.influence import concentration, contrast_influence, influence
 from evalnoise.stats.nights import Chart
 from evalnoise.stats.reliability import task_rates
 from evalnoise.stats.sequential import Sequence, betting, first_stop, robbins, robbins_interval
@@ -148,6 +149,50 @@ def _tasks_table(rows: list[dict[str, Any]], level: float) -> None:
             f"{number(row['w_without'], 5):>9}"
         )
     _say("  Intervals are Clopper-Pearson, each task by itself: among many, some lie beside the truth.")
+
+
+def print_against(one: Arm, other: Arm, *, of: str, top: int, as_json: bool) -> None:
+    """The difference of two arms without each task, the task that changes it most first."""
+    place_of = {task: place for place, task in enumerate(other.cells.task_ids)}
+    common = [(place, place_of[task]) for place, task in enumerate(one.cells.task_ids) if task in place_of]
+    mine, theirs = [a for a, _ in common], [b for _, b in common]
+    counts = (one.cells.passes[mine], one.cells.runs[mine], other.cells.passes[theirs], other.cells.runs[theirs])
+    found = contrast_influence(*counts, of=of)
+    value, without = found.value, found.without
+    rows: list[dict[str, Any]] = []
+    if without is not None and value is not None:
+        for place in np.lexsort((np.arange(len(without)), -np.abs(without - value)))[:top]:
+            task = int(found.tasks[place])
+            sides = [f"{int(counts[i][task])}/{int(counts[i + 1][task])}" for i in (0, 2)]
+            left = float(without[place])
+            rows.append(
+                {"task_id": one.cells.task_ids[mine[task]], "a": sides[0], "b": sides[1], "without": left, "change": left - value}
+            )
+    unmatched = len(one.cells.task_ids) + len(other.cells.task_ids) - 2 * len(common)
+    if as_json:
+        arms = {
+            "a": one.label,
+            "b": other.label,
+            "of": of,
+            "difference": value,
+            "n_tasks": len(found.tasks),
+            "unmatched": unmatched,
+        }
+        _json(arms | {"undefined": found.undefined, "tasks": rows})
+        return
+    _say(f"{of} of {one.label} less {of} of {other.label}: {number(value, 5)} over {counted(len(found.tasks), 'common task')}")
+    for arm in (one, other):
+        _unfinished(arm)
+    if unmatched:
+        _say(f"  {counted(unmatched, 'task')} of one arm alone left out")
+    if found.undefined:
+        _say(f"  {UNDEFINED}: {found.undefined}")
+    width = max([4, *(len(printable(row["task_id"])) for row in rows)])
+    if rows:
+        _say(f"  {'task':<{width}}    ARM  OTHER   without it      change")
+    for row in rows:
+        sides = f"{row['a']:>5}  {row['b']:>5}"
+        _say(f"  {printable(row['task_id']):<{width}}  {sides}  {row['without']:>+11.5f} {row['change']:>+11.5f}")
 
 
 # --- nights ----------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evalnoise.readers.nights import Night, Nights, read_nights
+from evalnoise.stats.influence import contrast_influence
 from evalnoise.stats.nights import control_chart
 from evalnoise.stats.sequential import robbins_interval
 from evalnoise.store.catalog import connect
@@ -230,6 +231,21 @@ class TestTasks:
         shown = run(root, "tasks", "young", "--top", "2")
         assert "carry half of w" in shown
         assert "w without" in shown
+
+    def test_a_difference_without_each_task(self, root):
+        facts = json.loads(run(root, "tasks", "young", "--against", "young/replay", "--of", "score", "--json"))
+        assert (facts["difference"], facts["n_tasks"], facts["unmatched"]) == (0, TASKS_A_NIGHT, 0)
+        facts = json.loads(run(root, "tasks", "young", "--against", "drifting", "--top", "40", "--json"))
+        cells = night_cells(3).sum(axis=1)
+        other = np.array([3] * 15 + [0] * 15)
+        found = contrast_influence(cells[:30], np.full(30, RUNS), other, np.full(30, 6))
+        assert (facts["difference"], facts["unmatched"]) == (found.value, 10)
+        first = facts["tasks"][0]
+        assert first["without"] == found.without[int(first["task_id"][2:])]
+        assert first["change"] == first["without"] - found.value
+        assert "10 tasks of one arm alone left out" in run(root, "tasks", "young", "--against", "drifting")
+        assert "expected w or score" in run(root, "tasks", "young", "--of", "mean", code=ExitCode.USAGE)
+        assert "needs --against" in run(root, "tasks", "young", "--of", "score", code=ExitCode.USAGE)
 
 
 class TestSequential:
