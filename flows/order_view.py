@@ -191,8 +191,8 @@ def print_against(one: Arm, other: Arm, *, of: str, top: int, as_json: bool) -> 
     if rows:
         _say(f"  {'task':<{width}}    ARM  OTHER   without it      change")
     for row in rows:
-        sides = f"{row['a']:>5}  {row['b']:>5}"
-        _say(f"  {printable(row['task_id']):<{width}}  {sides}  {row['without']:>+11.5f} {row['change']:>+11.5f}")
+        both = f"{row['a']:>5}  {row['b']:>5}"
+        _say(f"  {printable(row['task_id']):<{width}}  {both}  {row['without']:>+11.5f} {row['change']:>+11.5f}")
 
 
 # --- nights ----------------------------------------------------------------------------------------------------------------
