@@ -37,9 +37,9 @@ FEW_PATTERNS = 24
 # All of the following are part of the result: other numbers give other resamples.
 _LARGEST_BLOCK = 1024
 _BLOCK_WORK = 1 << 20
-_PIECE = 1 << 15
+_PIECE = 1 << 16
 _PAIRED = 1 << 8
-_ENTRY, _DRAW, _WORD = 110, 3, 1
+_ENTRY, _DRAW, _WORD = 110, 5, 2
 """Nanoseconds, about: an entry of a multinomial, a random row, its look-up and addition for each word."""
 _COMMON, _MIXED = 0, 2
 
