@@ -20,6 +20,8 @@ PARTS = (
     "kills",
     "paid",
     "generate",
+    "bootstrap",
+    "analyse",
     "pairs",
 )
 
