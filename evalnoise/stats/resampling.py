@@ -39,6 +39,7 @@ _LARGEST_BLOCK = 1024
 _BLOCK_WORK = 1 << 20
 _PIECE = 1 << 16
 _PAIRED = 1 << 8
+_HALVES = 1 << 12
 _ENTRY, _DRAW, _WORD = 110, 5, 2
 """Nanoseconds, about: an entry of a multinomial, a random row, its look-up and addition for each word."""
 _COMMON, _MIXED = 0, 2
@@ -267,7 +268,8 @@ def _draw(tables: tuple[Words, ...], generator: np.random.Generator, drawn: Ints
     ends = np.cumsum(drawn)
     starts = ends - drawn
     entries = len(tables[0])
-    dtype = np.uint32 if entries <= 1 << 32 else np.uint64
+    # Halves of a word are drawn faster, but the nearer their range is to that of the entries, the more of them are rejected.
+    dtype = np.uint16 if entries <= _HALVES else np.uint32 if entries <= 1 << 32 else np.uint64
     sums = np.zeros((len(tables), len(drawn)), dtype=np.uint64)
     for low in range(0, int(ends[-1]), _PIECE):
         high = min(low + _PIECE, int(ends[-1]))
