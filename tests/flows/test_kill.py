@@ -21,7 +21,10 @@ KILLS = 3
 
 
 def arguments(store: Path) -> list[str]:
-    changes = ("stacks.0.verifier.executor=process", "limits.shard_cells=6", "stacks.0.provider.latency=0.02")
+    changes = (
+        "stacks.0.verifier.executor=process", "limits.shard_cells=6", "stacks.0.provider.latency=0.02",
+        "judge.probes.required=false",
+    )  # fmt: skip
     options = [item for change in changes for item in ("--set", change)]
     return ["run", "studies/starter.yaml", "--store", str(store), "--limit", "12", "--replicates", "3", *options]
 
@@ -47,7 +50,7 @@ def sealing(store: Path) -> Counter[str]:
     return Counter(
         record["shard"]
         for line in (only_study(store).path / "manifest.jsonl").read_bytes().splitlines()
-        if (record := json.loads(line))["kind"] == "sealed" and record["table"] in {"outcomes", "verdicts"}
+        if (record := json.loads(line))["kind"] == "sealed" and record["table"] in {"outcomes", "verdicts", "probes"}
     )
 
 
