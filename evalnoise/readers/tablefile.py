@@ -1,4 +1,4 @@
-"""Table files of users (CSV, JSON Lines, Parquet): chosen columns as text first, typed afterwards, each mistake with row and column."""
+"""Table files of users (CSV, JSON Lines, Parquet): columns as text first, typed afterwards; mistakes name row and column."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from evalnoise.benchmarks.load import load_benchmark
+from evalnoise.store.store import Store
 from schemas.errors import ProviderError, StudyError, UnfinishedShardError
 from schemas.protocol import digested_study
 from schemas.study import StarterBenchmark, Study
@@ -16,6 +17,7 @@ from schemas.tables import CALLS, PROBES
 from tasks import probes as probing
 from tasks.freeze import resolve
 from tasks.plan import judge_shards, measured_shards, probe_shards, shards_before, with_what_is_before
+from tasks.successor import successor, take_over
 from tests.support import stages
 from tests.support.stores import only_study
 from tests.wire.dialects import OpenAIDialect
@@ -192,3 +194,19 @@ def test_the_same_study_gives_the_same_bytes(tmp_path) -> None:
         made = only_study(tmp_path / name)
         files.append(made.path / made.shard_files(PROBES, probe_shards(plan)[0].name)[0].path)
     assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_successor_inherits_them(tmp_path) -> None:
+    first, more = (study(oracle(a=0.0), {}).model_copy(update={"replicates": replicates}) for replicates in (2, 3))
+    shard = probe_shards(more)[0]
+    with stages.opened(first, tmp_path / "s", limit=2) as shop:
+        probing.probe_judge(shop, shard)
+        before = shop.plan.digest
+    store = Store.open(tmp_path / "s")
+    plan = successor(resolve(more, limit=2), store)
+    store.freeze(plan.protocol)
+    made = store.study("small", plan.digest)
+    made.plan([shard.name, "analyse"])
+    take_over(str(store.root), "small", plan.digest, before)
+    assert made.sealed(shard.name)
+    assert {row["protocol"] for row in made.read(PROBES).to_pylist()} == {plan.digest}
