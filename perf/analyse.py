@@ -160,9 +160,8 @@ def run(n_tasks: int, *, calls: bool) -> dict[str, Any]:
     cells = n_tasks * REPLICATES * CONDITIONS
     rows = ", ".join(f"{number} {table}" for table, number in found["rows"].items())
     print(
-        f"{cells:>11,} cells: analyse {found['seconds']:6.2f} s, {found['cpu']:.2f} s of CPU; a bare group-by of the outcomes takes "
-        f"{found['bare']:.2f} s\n             peak memory {found['peak_mb']:,.0f} MB with Python, NumPy and DuckDB; {rows}; building "
-        f"took {built:.0f} s",
+        f"{cells:>11,} cells: {found['seconds']:6.2f} s, CPU {found['cpu']:.2f} s (a bare group-by: {found['bare']:.2f} s), "
+        f"peak memory {found['peak_mb']:,.0f} MB with Python, NumPy and DuckDB\n{'':>19}{rows}; building took {built:.0f} s",
         flush=True,
     )
     return found
