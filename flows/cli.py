@@ -61,7 +61,7 @@ def plan(
 ) -> None:
     """Show the DAG, and how many calls, verifications, tokens and dollars a run takes, before anything is spent."""
     from evalnoise.studyfile.load import opened_study
-    from flows.plan_view import print_plan
+    from flows.views.plan import print_plan
     from tasks.freeze import resolve
 
     with opened_study(study, overrides or ()) as found:

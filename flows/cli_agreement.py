@@ -161,7 +161,7 @@ def _labelled(connection: Any, where: tuple[str, str], judged: list[Judged], pat
 
 
 def _print(about: dict[str, Any], blocks: list[Block], *, as_json: bool) -> None:
-    from flows.agreement_view import lines
+    from flows.views.agreement import lines
 
     if as_json:
         import json

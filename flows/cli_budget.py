@@ -48,7 +48,7 @@ def budget(
             raise misuse(f"expected one or two arms, found {len(arms)}; `evalnoise ranking` takes more")
         if len(arms) == 1 and (runs_a, price_a, price_b) != (None, None, None):
             raise misuse("--runs-a and --price-a, --price-b are for two arms: name the second, or give --w and --w-b")
-        from flows.arms_budget_view import print_arms_budget
+        from flows.views.arms_budget import print_arms_budget
 
         with _said():
             print_arms_budget(
@@ -65,14 +65,14 @@ def budget(
     if w is None or tasks is None or delta is None:
         lacking = [name for name, value in (("--w", w), ("--tasks", tasks), ("--delta", delta)) if value is None]
         raise misuse(f"expected an arm of a store, or --w, --tasks and --delta; {', '.join(lacking)} not given")
-    from flows.budget_view import print_number_budget
+    from flows.views.budget import print_number_budget
 
     arms_w, prices = (w, w if w_b is None else w_b), _prices(price_a, price_b)
     plan = {"alpha": 0.05 if alpha is None else alpha, "power": 0.8 if power is None else power}
     with _said():
         pair = None
         if runs_a is not None or prices is not None or w_b is not None:
-            from evalnoise.stats.two_arms import pair_for
+            from evalnoise.stats.planning.two_arms import pair_for
 
             pair = pair_for(arms_w, tasks, delta, runs_a=runs_a, prices=prices, **plan)
         print_number_budget(arms_w, tasks, delta, **plan, pair=pair, priced=prices is not None, as_json=as_json)
@@ -96,7 +96,7 @@ def power(
 
     The second arm is the measured one made worse by --delta; at --delta 0 the share is that of false alarms.
     """
-    from flows.power_view import print_power
+    from flows.views.power import print_power
 
     with _said():
         print_power(store, arm, delta=delta, runs=(runs, runs_b), alpha=alpha, simulations=simulations, seed=seed, as_json=as_json)
@@ -112,7 +112,7 @@ def ranking(
     """Order arms by score, and say of each pair of neighbours how likely the order is wrong and how many runs settle it."""
     if len(arms) < 2:
         raise misuse("expected at least two arms, found 1")
-    from flows.ranking_view import print_ranking
+    from flows.views.ranking import print_ranking
 
     with _said():
         print_ranking(store, arms, level=level, as_json=as_json)
@@ -158,8 +158,8 @@ def design(
         raise misuse("expected either an arm or its variances, found both")
     if arm is not None and effect is not None:
         raise misuse("--effect needs the variances of a difference: give --task and --generation; one arm has its own alone")
-    from evalnoise.stats.design import Bounds, Prices, Variances
-    from flows.design_view import Wanted, measured, print_design
+    from evalnoise.stats.planning.design import Bounds, Prices, Variances
+    from flows.views.design import Wanted, measured, print_design
 
     with _said():
         given = Variances(task=task or 0.0, generation=generation or 0.0, grader=grader or 0.0)

@@ -73,8 +73,8 @@ def compare(
     ] = None,
 ) -> None:
     """Compare models pair by pair: difference, its noise in parts, z, p, Holm's p, and what averaging would bring."""
-    from flows.compare_data import Asked, Sort, compared, write_csv
-    from flows.compare_view import print_compared
+    from flows.views.compare import print_compared
+    from flows.views.compare_data import Asked, Sort, compared, write_csv
 
     if sort not in set(Sort):
         raise misuse(f"--sort {sort}: expected {_SORTS}")

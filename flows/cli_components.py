@@ -13,7 +13,7 @@ from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
 if TYPE_CHECKING:  # imported by the command, so that `--help` answers at once
     from evalnoise.readers.grades import Grades
     from evalnoise.report.components import ComponentReport
-    from evalnoise.stats.component_reml import Reml
+    from evalnoise.stats.nested.reml import Reml
 
 _TARGET = "A file of grades (.csv, .tsv, .jsonl or .parquet), or STUDY/STACK/CONDITION, which may be a judge's condition."
 _ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".gz")
@@ -50,7 +50,7 @@ def components(
     """Say how much of a score's spread comes from tasks, generations and grades, and where the next sample should go."""
     from evalnoise.readers.grades import Columns
     from evalnoise.report.components import Wishes, component_report
-    from evalnoise.stats.design import Prices
+    from evalnoise.stats.planning.design import Prices
 
     columns = Columns(task=task, generation=generation, grade=grade, score=score)
     grades = _grades(target, store, columns, scale)
@@ -83,7 +83,7 @@ def _grades(target: str, store: Path, columns: Any, scale: tuple[float, float]) 
 
 
 def _reml(grades: Grades, report: ComponentReport) -> Reml:
-    from evalnoise.stats.component_reml import reml
+    from evalnoise.stats.nested.reml import reml
 
     return reml(grades.task, grades.output, grades.scores, found=report.found)
 

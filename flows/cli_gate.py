@@ -11,7 +11,7 @@ from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
 
 if TYPE_CHECKING:  # imported where they are needed, so that `--help` answers at once
     from evalnoise.readers.sameness import Aspect
-    from evalnoise.stats.gate import GateRule
+    from evalnoise.stats.gates.gate import GateRule
     from tasks.gating import Compared
 
 _ARM = "STUDY, STUDY/CONDITION or STUDY/STACK/CONDITION"
@@ -56,9 +56,9 @@ def gate(
     """Decide whether NEW may replace BASE: block (exit 12), pass (0), or inconclusive (13), on a declared claim."""
     import json
 
-    from flows.gate_files import github_lines, write_junit
-    from flows.gate_view import as_json as facts_of
-    from flows.gate_view import exit_code, print_gate
+    from flows.views.gate import as_json as facts_of
+    from flows.views.gate import exit_code, print_gate
+    from flows.views.gate_files import github_lines, write_junit
     from tasks.gating import compare, find, together
 
     declared = _rule(margin, claim, alpha, one_sided=one_sided, tolerate=tolerate, max_unmeasured=max_unmeasured, seed=seed)
@@ -89,7 +89,7 @@ def _rule(
     margin: float, claim: str, alpha: float, *, one_sided: bool, tolerate: bool, max_unmeasured: float, seed: int
 ) -> GateRule:
     from evalnoise.stats.estimate import Covers
-    from evalnoise.stats.gate import GateRule
+    from evalnoise.stats.gates.gate import GateRule
 
     if claim not in _CLAIMS:
         raise misuse(f"--claim {claim}: expected {' or '.join(_CLAIMS)}")
@@ -144,8 +144,8 @@ def aa(
     """Say which differences two arms like this one could show: the A/A minimum detectable effect, and whether runs drift."""
     import json
 
-    from flows.aa_view import as_json as facts_of
-    from flows.aa_view import measure_itself, print_aa
+    from flows.views.aa import as_json as facts_of
+    from flows.views.aa import measure_itself, print_aa
     from tasks.gating import find
 
     if not 0 < alpha < 0.5 or not alpha / 2 < power < 1:

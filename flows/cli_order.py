@@ -31,7 +31,7 @@ def drift(
 ) -> None:
     """Test whether the score moved over the replicates: Cochran's Q, a trend and a scan for a step, each with its power."""
     from evalnoise.stats.drift import drift as test
-    from flows.order_view import print_drift
+    from flows.views.order import print_drift
     from schemas.study import Analysis
 
     if alpha is not None:
@@ -61,7 +61,7 @@ def tasks(
     as_json: JsonOption = False,
 ) -> None:
     """Show the tasks that carry the noise: pass rate with its interval, share of w, and w, or a difference, without the task."""
-    from flows.order_view import print_against, print_tasks
+    from flows.views.order import print_against, print_tasks
 
     _level(level, "--level")
     if of not in {"w", "score"}:
@@ -97,7 +97,7 @@ def nights(
     from evalnoise.readers.nights import read_nights
     from evalnoise.stats.nights import Rule, control_chart
     from evalnoise.store.catalog import connect
-    from flows.order_view import print_nights
+    from flows.views.order import print_nights
     from schemas.errors import ExitCode
 
     if rule not in set(Rule):
@@ -144,7 +144,7 @@ def sequential(
     as_json: JsonOption = False,
 ) -> None:
     """Give an interval that stays valid however often one looks, and say whether one may stop."""
-    from flows.order_view import print_counts, print_sequence
+    from flows.views.order import print_counts, print_sequence
 
     _level(level, "--level")
     if half_width is not None and not 0 < half_width < 1:

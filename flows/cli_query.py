@@ -21,7 +21,7 @@ def sql(
     form: Annotated[str, typer.Option("--format", help=f"How rows are written: {_FORMATS}.", metavar="FORMAT")] = "table",
 ) -> None:
     """Run a DuckDB query over the store's views, read-only. NULL is an empty field in CSV."""
-    from flows.sql_view import Format, write_rows
+    from flows.views.sql import Format, write_rows
 
     if form not in set(Format):
         raise misuse(f"--format {form}: expected {_FORMATS}")
@@ -55,7 +55,7 @@ def status(
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
     """Show how far each frozen protocol has come: sealed and missing shards, cost, and who is at work."""
-    from flows.status_view import print_status
+    from flows.views.status import print_status
 
     print_status(store, study_name(study))
 
@@ -70,8 +70,8 @@ def show(
     ] = None,
 ) -> None:
     """Show one task: its prompt, and candidates, outcomes and verdicts across replicates, side by side."""
-    from flows.show_data import find_task, with_inputs
-    from flows.show_view import names_an_input, print_task
+    from flows.views.show import names_an_input, print_task
+    from flows.views.show_data import find_task, with_inputs
 
     named = _study_of(study)
     view = find_task(store, task, study=named.study if named else study, condition=condition)

@@ -41,7 +41,7 @@ def make(
     """Make a recording of sealed replicates of a live condition."""
     from evalnoise.store.store import Store
     from flows.cli_query import study_name
-    from flows.recording_view import print_sealed
+    from flows.views.recording import print_sealed
     from tasks.record import fresh_conditions, seal_condition
     from tasks.selection import find_protocol
 
@@ -89,7 +89,7 @@ def import_(
     from evalnoise.recordings.importing import Form, read_files, seal_imported
     from evalnoise.store.recordings import RecordingFolder
     from evalnoise.store.store import Store
-    from flows.recording_view import print_sealed
+    from flows.views.recording import print_sealed
 
     if form not in set(Form):
         raise misuse(f"{form}: expected one of the formats {_FORMATS}")
@@ -107,7 +107,7 @@ def list_(store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -> No
     """List the recordings of a store."""
     from evalnoise.store.recordings import recordings_in
     from evalnoise.store.store import Store
-    from flows.recording_view import print_list
+    from flows.views.recording import print_list
 
     print_list(recordings_in(Store.open(store, create=False).root), as_json=as_json)
 
@@ -121,7 +121,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a recording holds."""
-    from flows.recording_view import print_recording
+    from flows.views.recording import print_recording
     from schemas.errors import StoreError
     from tasks.selection import find_recording
 
@@ -140,7 +140,7 @@ def diff(
 ) -> None:
     """Show requests that only one side has, and answers to the same request whose texts or classes differ."""
     from evalnoise.recordings.compare import difference
-    from flows.recording_view import print_difference
+    from flows.views.recording import print_difference
     from tasks.selection import find_side
 
     one, other = find_side(store, a), find_side(store, b)
@@ -159,7 +159,7 @@ def verify(
     from evalnoise.recordings.opening import check_versions
     from evalnoise.store.recordings import recordings_in
     from evalnoise.store.store import Store
-    from flows.recording_view import say
+    from flows.views.recording import say
     from tasks.selection import find_recording
 
     named = [find_recording(store, text) for text in recordings or ()]
@@ -174,7 +174,7 @@ def coupling(
 ) -> None:
     """Say whether two configurations may share a recording: each task has the same requests on both sides. Exit code 9: not."""
     from evalnoise.recordings.compare import coupling as coupled
-    from flows.recording_view import print_coupling
+    from flows.views.recording import print_coupling
     from schemas.errors import ExitCode
     from tasks.selection import find_side
 

@@ -23,9 +23,9 @@ from evalnoise.recordings.opening import open_recording
 from evalnoise.store.store import Store
 from evalnoise.studyfile.errors import Places
 from evalnoise.studyfile.load import load_with_places
-from flows.plan_view import checker_text
 from flows.server import ServerState, server_status
-from flows.status_view import at_work
+from flows.views.plan import checker_text
+from flows.views.status import at_work
 from schemas.errors import EvalnoiseError, ExitCode, StudyError
 from schemas.provider import AnthropicProvider, OpenAIProvider, PluginProvider, RecordingProvider
 from schemas.records import Benchmark

@@ -17,8 +17,8 @@ from evalnoise.report.terminal import print_summary
 from evalnoise.store.lock import study_lock
 from evalnoise.store.retries import open_retry
 from evalnoise.store.store import SHORT, Store
-from flows.progress_view import watching
 from flows.server import apply_client_environment, ensure_server
+from flows.views.progress import watching
 from schemas.study import Study
 from tasks.freeze import Plan, check_keys
 from tasks.rerun import Rerun, condition_names, plan_for

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from evalnoise.stats.noise import AllPairs
-from evalnoise.stats.pairs import all_pairs
-from evalnoise.stats.samples import samples_of
+from evalnoise.stats.models.noise import AllPairs
+from evalnoise.stats.models.pairs import all_pairs
+from evalnoise.stats.models.samples import samples_of
 
 LIMIT_SECONDS = 3.0
 TOLERANCE = 1e-12

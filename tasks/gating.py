@@ -13,11 +13,11 @@ from evalnoise.readers.arms import Arm, find_arm
 from evalnoise.readers.cells import Cells
 from evalnoise.readers.fitness import unfit_for_decisions
 from evalnoise.readers.sameness import Aspect, Sameness, not_independent, same_measurement
-from evalnoise.stats.aa import Article, article_rule
 from evalnoise.stats.estimate import Covers
-from evalnoise.stats.gate import Decision, Gated, GateRule, gate, settle
-from evalnoise.stats.power import AchievedPower, Effect, PowerTest, achieved_power
-from evalnoise.stats.side import Side
+from evalnoise.stats.gates.aa import Article, article_rule
+from evalnoise.stats.gates.gate import Decision, Gated, GateRule, gate, settle
+from evalnoise.stats.gates.side import Side
+from evalnoise.stats.planning.power import AchievedPower, Effect, PowerTest, achieved_power
 from evalnoise.store.catalog import connect
 
 _SIMULATIONS = 2_000

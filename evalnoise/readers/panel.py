@@ -13,7 +13,7 @@ import pyarrow as pa
 from evalnoise.readers.arms import Arm
 from evalnoise.readers.longtable import Kind, Wanted, read_long_table
 from evalnoise.readers.pairing import shared_tasks
-from evalnoise.stats.samples import Samples, samples_of, samples_of_cells
+from evalnoise.stats.models.samples import Samples, samples_of, samples_of_cells
 from schemas.errors import DataError
 
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from evalnoise.readers.panel import Panel
-from evalnoise.stats.beta_theory import beta_se
-from evalnoise.stats.difficulty import Difficulty, difficulty
-from evalnoise.stats.noise import AllPairs
+from evalnoise.stats.models.beta_theory import beta_se
+from evalnoise.stats.models.difficulty import Difficulty, difficulty
+from evalnoise.stats.models.noise import AllPairs
 from schemas.errors import DataError
 
 SUFFIXES: Final = (".svg", ".png", ".html")

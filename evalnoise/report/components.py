@@ -11,14 +11,12 @@ import numpy as np
 
 from evalnoise.readers.grades import Grades
 from evalnoise.report.numbers import UNDEFINED, counted, interval, number
-from evalnoise.stats.component_intervals import bootstrap_intervals, gaffke_interval, mls_intervals, none_varied_limit
-from evalnoise.stats.components import Component, Components, Level, components
-from evalnoise.stats.design import Prices, Variances
 from evalnoise.stats.estimate import Estimate
 from evalnoise.stats.intervals import GAFFKE_NOTE
-from evalnoise.stats.nested import Nested, from_long
-from evalnoise.stats.next_sample import NOTHING_VARIES, Advice, Step, next_sample
-from evalnoise.stats.repeats import (
+from evalnoise.stats.nested.components import Component, Components, Level, components
+from evalnoise.stats.nested.intervals import bootstrap_intervals, gaffke_interval, mls_intervals, none_varied_limit
+from evalnoise.stats.nested.next_sample import NOTHING_VARIES, Advice, Step, next_sample
+from evalnoise.stats.nested.repeats import (
     FlipCompression,
     KSelection,
     Repeats,
@@ -27,6 +25,8 @@ from evalnoise.stats.repeats import (
     k_selection,
     repeats_needed,
 )
+from evalnoise.stats.nested.sums import Nested, from_long
+from evalnoise.stats.planning.design import Prices, Variances
 
 _WIDTH: Final = 100
 NO_GRADER: Final = "the grader's variance is not identified"

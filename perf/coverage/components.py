@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evalnoise.stats.component_intervals import bootstrap_intervals
-from evalnoise.stats.components import Level
-from evalnoise.stats.nested import from_array
+from evalnoise.stats.nested.components import Level
+from evalnoise.stats.nested.intervals import bootstrap_intervals
+from evalnoise.stats.nested.sums import from_array
 from perf.coverage.rates import Family
 from perf.coverage.tally import Found, Place, Tally
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evalnoise.stats.budget import z_sum
 from evalnoise.stats.estimate import Covers
-from evalnoise.stats.gate import GateRule
-from evalnoise.stats.gate_power import GatePower, simulate_article_power, simulate_gate_power
+from evalnoise.stats.gates.gate import GateRule
+from evalnoise.stats.gates.power import GatePower, simulate_article_power, simulate_gate_power
 from evalnoise.stats.nights import Rule, false_alarms
-from evalnoise.stats.power import Effect, lowered
+from evalnoise.stats.planning.budget import z_sum
+from evalnoise.stats.planning.power import Effect, lowered
 from perf.coverage.rates import FAMILIES
 
 EFFECTS = (None, *Effect)

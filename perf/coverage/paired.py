@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from evalnoise.stats.estimate import Estimate
-from evalnoise.stats.pairs import paired_noise
+from evalnoise.stats.models.pairs import paired_noise
 from perf.coverage.rates import Family, colder, colder_truth
 from perf.coverage.tally import Found, Place, Tally
 

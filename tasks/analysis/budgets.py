@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from evalnoise.readers.counts import Counts, Ints, Judged
-from evalnoise.stats.budget import CAUTIOUS_LEVEL, budget_for, run_plan
 from evalnoise.stats.estimate import Covers, Estimate, Method
 from evalnoise.stats.intervals import w_gaffke_limit
+from evalnoise.stats.planning.budget import CAUTIOUS_LEVEL, budget_for, run_plan
 from evalnoise.stats.variance import within_task_variance
 from tasks.analysis.rows import Row, protocol_fields
 from tasks.workshop import Workshop

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalnoise.readers.counts import Counts, Judged
-from evalnoise.stats.component_intervals import bootstrap_intervals, gaffke_interval, none_varied_limit
-from evalnoise.stats.components import FEW_DEGREES, Component, Components, Level, components
 from evalnoise.stats.estimate import Estimate, Method
-from evalnoise.stats.nested import Nested, from_counts
+from evalnoise.stats.nested.components import FEW_DEGREES, Component, Components, Level, components
+from evalnoise.stats.nested.intervals import bootstrap_intervals, gaffke_interval, none_varied_limit
+from evalnoise.stats.nested.sums import Nested, from_counts
 from tasks.analysis.rows import Row, estimate_row
 from tasks.workshop import Workshop
 

@@ -8,8 +8,8 @@ import pytest
 from evalnoise.readers.panel import Panel
 from evalnoise.report import charts
 from evalnoise.report.charts import chart_spec, write_chart
-from evalnoise.stats.pairs import all_pairs
-from evalnoise.stats.samples import samples_of
+from evalnoise.stats.models.pairs import all_pairs
+from evalnoise.stats.models.samples import samples_of
 from schemas.errors import DataError
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"

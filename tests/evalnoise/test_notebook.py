@@ -62,7 +62,7 @@ PROGRAM = """
 import sys
 import evalnoise
 assert not {"numpy", "scipy", "duckdb"} & set(sys.modules)
-assert evalnoise.stats.budget.rerun_budget(0.0301, 0.0301, 164, 0.02) == 8
+assert evalnoise.stats.planning.budget.rerun_budget(0.0301, 0.0301, 164, 0.02) == 8
 for holder, name in ((evalnoise, "nothing"), (evalnoise.stats, "nothing"), (evalnoise.stats, "_nothing")):
     try:
         getattr(holder, name)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from evalnoise.stats.budget import budget_for, detectable, rerun_budget
 from evalnoise.stats.intervals import w_gaffke_limit, w_population
-from evalnoise.stats.population_budget import population_budget
-from evalnoise.stats.power import achieved_power
-from evalnoise.stats.ranking import ranking
+from evalnoise.stats.planning.budget import budget_for, detectable, rerun_budget
+from evalnoise.stats.planning.population import population_budget
+from evalnoise.stats.planning.power import achieved_power
+from evalnoise.stats.planning.ranking import ranking
 from evalnoise.stats.variance import within_task_variance
 from flows.cli import app
 from tests.support.outcome_store import build

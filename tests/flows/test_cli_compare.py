@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from evalnoise.stats.pairs import paired_noise
+from evalnoise.stats.models.pairs import paired_noise
 from flows.cli import app
 from schemas.study import Study
 from tests.support import stages

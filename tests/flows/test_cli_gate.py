@@ -13,7 +13,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from flows.cli import app
-from flows.gate_view import code
+from flows.views.gate import code
 from schemas.errors import ExitCode
 from schemas.study import Study
 from tests.support import stages

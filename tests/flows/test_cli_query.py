@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 
 from evalnoise.store.store import Store
 from flows.cli import app
-from flows.show_view import _block
-from flows.sql_view import Format, write_rows
+from flows.views.show import _block
+from flows.views.sql import Format, write_rows
 from tests.support.small_store import GOOD, HOSTILE, build, digest
 
 RUNNER = CliRunner()

@@ -15,7 +15,7 @@ from evalnoise.benchmarks.load import load_benchmark
 from evalnoise.store.recordings import RecordingFolder
 from evalnoise.store.store import Store
 from flows.cli import app
-from flows.recording_view import print_list
+from flows.views.recording import print_list
 from schemas.study import StarterBenchmark, Study
 from tests.support import stages
 from tests.support.recorded import lines, recorded, request

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from flows.cli import app
-from flows.plan_view import Line, Stage, cost_sentence, limit_warning, plan_lines, stages
+from flows.views.plan import Line, Stage, cost_sentence, limit_warning, plan_lines, stages
 from schemas.study import Study
 from tasks.freeze import resolve
 from tests.support.stages import body

@@ -7,7 +7,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from flows.progress_view import Bar, _Lines, describe, describe_briefly, watching
+from flows.views.progress import Bar, _Lines, describe, describe_briefly, watching
 from tasks.progress import Tally
 
 SHARD = "measure~oracle~temperature-zero~r0003~t00000-00048"

@@ -8,8 +8,8 @@ import json
 import pytest
 from rich.console import Console
 
-from flows.show_data import TaskView, find_task, with_inputs
-from flows.show_view import print_task
+from flows.views.show import print_task
+from flows.views.show_data import TaskView, find_task, with_inputs
 from schemas.records import Task, TaskKind
 from schemas.study import Study
 from schemas.values import encode

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from evalnoise.store.partition import PartitionWrite
 from evalnoise.store.store import Store, StudyStore
 from flows.cli import app
-from flows.status_view import progress
+from flows.views.status import progress
 from schemas.errors import StoreError
 from schemas.tables import CALLS
 from tests.support.small_store import SENT, build, protocol, row

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from scipy.special import comb, ndtri
 
-from evalnoise.stats.budget import detectable, rerun_budget, z_sum
-from evalnoise.stats.components import components
-from evalnoise.stats.nested import from_array
+from evalnoise.stats.nested.components import components
+from evalnoise.stats.nested.sums import from_array
+from evalnoise.stats.planning.budget import detectable, rerun_budget, z_sum
 from evalnoise.stats.reliability import Of, task_values
 from evalnoise.stats.variance import task_variances, within_task_variance
 from schemas.macros import load_macros, parse_macro

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evalnoise.stats.pairs import paired_noise
+from evalnoise.stats.models.pairs import paired_noise
 from schemas.macros import load_macros
 from schemas.tables import OUTCOMES
 from schemas.views import load_views, reader_columns, sql_type

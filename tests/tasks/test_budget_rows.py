@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalnoise.stats.budget import detectable, rerun_budget
 from evalnoise.stats.intervals import w_gaffke_limit
+from evalnoise.stats.planning.budget import detectable, rerun_budget
 from evalnoise.stats.variance import within_task_variance
 from schemas.study import Study
 from tests.support import stages

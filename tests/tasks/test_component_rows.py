@@ -6,8 +6,8 @@ import pytest
 
 import evalnoise
 from evalnoise.readers.grades import find_grades
-from evalnoise.stats.components import components
-from evalnoise.stats.nested import from_counts, from_long
+from evalnoise.stats.nested.components import components
+from evalnoise.stats.nested.sums import from_counts, from_long
 from schemas.errors import StoreError
 from schemas.study import Study
 from tasks.analysis.components import Graded, component_findings

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import norm
 
 from evalnoise.providers.oracle import true_rates
-from evalnoise.stats.budget import rerun_budget
+from evalnoise.stats.planning.budget import rerun_budget
 from evalnoise.studyfile.load import load_study
 from schemas.errors import StudyError
 from schemas.provider import OracleProvider

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats as reference
 
-from evalnoise.stats.cmh import cmh_test
-from evalnoise.stats.pairs import paired_noise
+from evalnoise.stats.gates.cmh import cmh_test
+from evalnoise.stats.models.pairs import paired_noise
 from schemas.study import Study
 from tasks.analysis import pairs
 from tests.support import stages

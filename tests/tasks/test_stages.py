@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evalnoise.providers.oracle import rate
-from evalnoise.stats.budget import rerun_budget
+from evalnoise.stats.planning.budget import rerun_budget
 from schemas.provider import OracleProvider
 from schemas.study import Study
 from tests.support import stages

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from evalnoise.benchmarks.starter import load_starter
 from flows.cli import app
-from flows.plan_view import checker_text
+from flows.views.plan import checker_text
 from schemas.errors import StudyError
 from schemas.records import Outcome, Reason, TaskKind
 from schemas.study import Study

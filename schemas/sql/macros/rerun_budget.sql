@@ -2,7 +2,7 @@
 -- returns: BIGINT
 -- Runs per arm that resolve a difference of scores between two arms on the same tasks: the smallest R >= 1 with
 -- delta >= (z_(1-alpha/2) + z_power) sqrt(2 w / (n R)). It covers new runs of these tasks, not other tasks. For arms that differ, give
--- the mean of their two w. It is `evalnoise.stats.budget.rerun_budget`, to the run. Null for a null w, n or delta; an error for what
+-- the mean of their two w. It is `evalnoise.stats.planning.budget.rerun_budget`, to the run. Null for a null w, n or delta; an error for what
 -- cannot be. Source: Noise Floor, equations 2 and A3.
 -- arguments:
 --   w: Within-task variance of each arm, in [0, 1/2].

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from evalnoise.readers.grades import Columns, read_grades
-from evalnoise.stats.components import components
-from evalnoise.stats.nested import from_array, from_long
+from evalnoise.stats.nested.components import components
+from evalnoise.stats.nested.sums import from_array, from_long
 from schemas.errors import DataError
 
 ROWS = [

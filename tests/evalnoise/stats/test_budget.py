@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalnoise.stats.budget import budget_for, rerun_budget, z_sum
 from evalnoise.stats.estimate import Estimate
+from evalnoise.stats.planning.budget import budget_for, rerun_budget, z_sum
 
 W = st.floats(0, 0.5)
 SMALL = st.floats(1e-3, 1)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, norm
 
-from evalnoise.stats.budget import CAUTIOUS_LEVEL, budget_for, detectable, formula_power, rerun_budget, run_plan, z_sum
 from evalnoise.stats.intervals import w_gaffke, w_gaffke_limit, w_population
+from evalnoise.stats.planning.budget import CAUTIOUS_LEVEL, budget_for, detectable, formula_power, rerun_budget, run_plan, z_sum
 from evalnoise.stats.variance import within_task_variance
 
 

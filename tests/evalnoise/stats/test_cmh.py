@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import StratifiedTable
 
-from evalnoise.stats.cmh import ALL_AGREE, NO_COMMON_TASK, cmh_test
+from evalnoise.stats.gates.cmh import ALL_AGREE, NO_COMMON_TASK, cmh_test
 from evalnoise.stats.variance import score
 
 counts = st.integers(1, 5).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))

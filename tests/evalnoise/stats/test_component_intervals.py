@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, f
 
-from evalnoise.stats.component_intervals import (
+from evalnoise.stats.estimate import PROVES_NOTHING, Covers
+from evalnoise.stats.intervals import w_gaffke
+from evalnoise.stats.limits import none_varied_population
+from evalnoise.stats.nested.components import Level, components
+from evalnoise.stats.nested.intervals import (
     bootstrap_intervals,
     difference_limits,
     gaffke_interval,
     mls_intervals,
     none_varied_limit,
 )
-from evalnoise.stats.components import Level, components
-from evalnoise.stats.estimate import PROVES_NOTHING, Covers
-from evalnoise.stats.intervals import w_gaffke
-from evalnoise.stats.limits import none_varied_population
-from evalnoise.stats.nested import from_array, from_counts
+from evalnoise.stats.nested.sums import from_array, from_counts
 
 
 def flipped(seed, n, k, g, flip=0.1):

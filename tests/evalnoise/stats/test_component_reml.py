@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from evalnoise.stats import component_reml
-from evalnoise.stats.component_reml import reml
-from evalnoise.stats.components import Level, components
-from evalnoise.stats.nested import from_array
+from evalnoise.stats.nested import reml as component_reml
+from evalnoise.stats.nested.components import Level, components
+from evalnoise.stats.nested.reml import reml
+from evalnoise.stats.nested.sums import from_array
 
 
 def long(y):

@@ -14,9 +14,9 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from evalnoise.stats.agreement.icc import icc_of_counts, one_way
-from evalnoise.stats.component_intervals import bootstrap_intervals
-from evalnoise.stats.components import Level, components
-from evalnoise.stats.nested import from_array, from_counts, from_long
+from evalnoise.stats.nested.components import Level, components
+from evalnoise.stats.nested.intervals import bootstrap_intervals
+from evalnoise.stats.nested.sums import from_array, from_counts, from_long
 from evalnoise.stats.variance import within_task_variance
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "reference" / "nested_components.json").read_text(encoding="utf-8"))

@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from evalnoise.stats.budget import rerun_budget, z_sum
-from evalnoise.stats.design import (
+from evalnoise.stats.planning.budget import rerun_budget, z_sum
+from evalnoise.stats.planning.design import (
     Bounds,
     Prices,
     Variances,

@@ -6,15 +6,15 @@ import math
 import numpy as np
 import pytest
 
-from evalnoise.stats.aa import NO_SPLIT, aa_mde, article_rule, bootstrap_delta, halves
-from evalnoise.stats.budget import rerun_budget
-from evalnoise.stats.claims import HowTested
 from evalnoise.stats.drift import drift, run_sums
 from evalnoise.stats.estimate import Covers
-from evalnoise.stats.gate import Decision, GateRule, gate, settle
-from evalnoise.stats.gate_power import simulate, simulate_article_power, simulate_gate_power
-from evalnoise.stats.power import Effect, lowered
-from evalnoise.stats.side import Side, counted_side, side_of
+from evalnoise.stats.gates.aa import NO_SPLIT, aa_mde, article_rule, bootstrap_delta, halves
+from evalnoise.stats.gates.claims import HowTested
+from evalnoise.stats.gates.gate import Decision, GateRule, gate, settle
+from evalnoise.stats.gates.power import simulate, simulate_article_power, simulate_gate_power
+from evalnoise.stats.gates.side import Side, counted_side, side_of
+from evalnoise.stats.planning.budget import rerun_budget
+from evalnoise.stats.planning.power import Effect, lowered
 
 RULE = GateRule()
 N = 164

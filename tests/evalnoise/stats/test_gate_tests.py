@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from evalnoise.stats.claims import NO_VARIATION, HowTested, benchmark_test, population_test
 from evalnoise.stats.contrasts import paired_t, score_contrast_benchmark
-from evalnoise.stats.loss import FEW_VARIABLE, SINGLE_RUNS, loss_limit
-from evalnoise.stats.permutation import permutation_test
-from evalnoise.stats.side import counted_side, on_common_tasks, side_of
+from evalnoise.stats.gates.claims import NO_VARIATION, HowTested, benchmark_test, population_test
+from evalnoise.stats.gates.loss import FEW_VARIABLE, SINGLE_RUNS, loss_limit
+from evalnoise.stats.gates.permutation import permutation_test
+from evalnoise.stats.gates.side import counted_side, on_common_tasks, side_of
 from evalnoise.stats.variance import task_variances
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalnoise.stats.repeats import MAX_CURVE, dependability, flip_compression, k_selection, repeats_needed
+from evalnoise.stats.nested.repeats import MAX_CURVE, dependability, flip_compression, k_selection, repeats_needed
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "reference" / "nested_components.json").read_text(encoding="utf-8"))
 STUDIES = REFERENCE["grader_variance_demo"]

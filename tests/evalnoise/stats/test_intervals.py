@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalnoise.stats import intervals
-from evalnoise.stats.budget import budget_for
 from evalnoise.stats.intervals import (
     score_benchmark,
     score_population,
@@ -16,6 +15,7 @@ from evalnoise.stats.intervals import (
     w_population,
     w_population_limit,
 )
+from evalnoise.stats.planning.budget import budget_for
 from evalnoise.stats.variance import task_variances
 
 Z = 1.959963984540054

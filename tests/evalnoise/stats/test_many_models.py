@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evalnoise.stats.beta_theory import NO_PAIR, beta_fit, beta_ratios, beta_se
-from evalnoise.stats.checkpoints import averaging, null_check, samples_for
-from evalnoise.stats.difficulty import difficulty
-from evalnoise.stats.pairs import all_pairs, paired_noise
-from evalnoise.stats.samples import samples_of
+from evalnoise.stats.models.beta_theory import NO_PAIR, beta_fit, beta_ratios, beta_se
+from evalnoise.stats.models.checkpoints import averaging, null_check, samples_for
+from evalnoise.stats.models.difficulty import difficulty
+from evalnoise.stats.models.pairs import all_pairs, paired_noise
+from evalnoise.stats.models.samples import samples_of
 
 
 def test_the_beta_line():

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalnoise.stats.design import Prices, Variances
-from evalnoise.stats.next_sample import Step, next_sample
+from evalnoise.stats.nested.next_sample import Step, next_sample
+from evalnoise.stats.planning.design import Prices, Variances
 
 part, price = st.floats(0.001, 0.5), st.floats(0.01, 5.0)
 

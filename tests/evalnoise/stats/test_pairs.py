@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evalnoise.stats.noise import (
+from evalnoise.stats.models.noise import (
     ALL_EQUAL,
     NO_TASK,
     NONE_DISCORDANT,
@@ -19,8 +19,8 @@ from evalnoise.stats.noise import (
     against_itself,
     predicted_se,
 )
-from evalnoise.stats.pairs import all_pairs, paired_noise, pairs_of, sign_test, single_noise
-from evalnoise.stats.samples import Samples, grid_of, samples_of, samples_of_cells
+from evalnoise.stats.models.pairs import all_pairs, paired_noise, pairs_of, sign_test, single_noise
+from evalnoise.stats.models.samples import Samples, grid_of, samples_of, samples_of_cells
 from evalnoise.stats.variance import within_task_variance
 
 
@@ -229,7 +229,7 @@ def test_blocks_change_nothing(monkeypatch):
     rng = np.random.default_rng(2)
     samples = samples_of(rng.integers(0, 2, (9, 40, 3)), rng.random((9, 40, 3)) < 0.9)
     whole = all_pairs(samples)
-    monkeypatch.setattr("evalnoise.stats.pairs._BLOCK", 1)
+    monkeypatch.setattr("evalnoise.stats.models.pairs._BLOCK", 1)
     cut = all_pairs(samples)
     for field in dataclasses.fields(whole):
         np.testing.assert_array_equal(getattr(whole, field.name), getattr(cut, field.name))

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from evalnoise.stats.beta_theory import beta_ratios
-from evalnoise.stats.noise import against_itself, predicted_se
-from evalnoise.stats.pairs import all_pairs, paired_noise, pairs_of, single_noise
-from evalnoise.stats.samples import samples_of
-from evalnoise.stats.winrates import win_rates
+from evalnoise.stats.models.beta_theory import beta_ratios
+from evalnoise.stats.models.noise import against_itself, predicted_se
+from evalnoise.stats.models.pairs import all_pairs, paired_noise, pairs_of, single_noise
+from evalnoise.stats.models.samples import samples_of
+from evalnoise.stats.models.winrates import win_rates
 
 pytestmark = pytest.mark.realdata
 KEYS = [(model, temperature) for temperature in ("0.2", "0.8") for model in ("codellama-7b", "gpt-3.5-turbo-0613")]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalnoise.stats.budget import rerun_budget, z_sum
-from evalnoise.stats.population_budget import between_task_variance, population_budget, runs_for_new_tasks
+from evalnoise.stats.planning.budget import rerun_budget, z_sum
+from evalnoise.stats.planning.population import between_task_variance, population_budget, runs_for_new_tasks
 from evalnoise.stats.variance import within_task_variance
 
 FAST = {"seed": 1, "resamples": 200}

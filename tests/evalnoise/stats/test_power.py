@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from evalnoise.stats.budget import formula_power, z_sum
-from evalnoise.stats.cmh import cmh_test
 from evalnoise.stats.contrasts import score_contrast_benchmark
-from evalnoise.stats.power import (
+from evalnoise.stats.gates.cmh import cmh_test
+from evalnoise.stats.planning.budget import formula_power, z_sum
+from evalnoise.stats.planning.power import (
     BLOCK,
     Effect,
     PowerTest,

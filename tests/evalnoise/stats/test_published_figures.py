@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from evalnoise.stats.agreement.judge import judge_agreement
-from evalnoise.stats.budget import rerun_budget
 from evalnoise.stats.contrasts import Finding, w_contrast
 from evalnoise.stats.intervals import score_run_sd, w_benchmark, w_population, w_population_limit
+from evalnoise.stats.planning.budget import rerun_budget
 from evalnoise.stats.variance import clopper_pearson, score, within_task_variance
 
 SEED = 20260101

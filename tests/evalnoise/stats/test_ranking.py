@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from evalnoise.stats.estimate import Covers
-from evalnoise.stats.ranking import order, ranking
+from evalnoise.stats.planning.ranking import order, ranking
 
 FULL = np.full(60, 8)
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evalnoise.stats.budget import rerun_budget, z_sum
 from evalnoise.stats.intervals import w_gaffke_limit, w_population
-from evalnoise.stats.two_arms import best_ratio, cheapest_pair, pair_pilot, runs_beside
+from evalnoise.stats.planning.budget import rerun_budget, z_sum
+from evalnoise.stats.planning.two_arms import best_ratio, cheapest_pair, pair_pilot, runs_beside
 
 W = st.floats(0, 0.25)
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalnoise.stats.noise import NO_TASK, ONE_SAMPLE, ONE_TASK
-from evalnoise.stats.pairs import all_pairs, paired_noise
-from evalnoise.stats.samples import samples_of
-from evalnoise.stats.winrates import win_rates
+from evalnoise.stats.models.noise import NO_TASK, ONE_SAMPLE, ONE_TASK
+from evalnoise.stats.models.pairs import all_pairs, paired_noise
+from evalnoise.stats.models.samples import samples_of
+from evalnoise.stats.models.winrates import win_rates
 
 
 def shares(a, b, known_a, known_b):

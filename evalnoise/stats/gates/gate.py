@@ -1,0 +1,288 @@
+"""The gate: block, pass or inconclusive, on a declared claim about a new arm against a base.
+
+Block: significant and worse. Pass: the one-sided limit of the loss lies under the margin, and not block. Anything else is
+inconclusive, and so are records that cannot bear a decision, whatever they seem to say.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from scipy.special import xlogy
+
+from evalnoise.stats.estimate import Covers
+from evalnoise.stats.gates.claims import PLANNED_POWER, Tested, benchmark_test, population_test
+from evalnoise.stats.gates.permutation import RESAMPLES
+from evalnoise.stats.gates.side import Side, on_common_tasks
+from evalnoise.stats.multiplicity import adjusted
+
+FEWEST_TASKS = 20
+MOST_UNMEASURED = 0.1
+_UNLIKELY = math.log(0.01)
+
+
+class Decision(StrEnum):
+    """What a gate says."""
+
+    BLOCK = "block"
+    """Significant and worse."""
+    PASS = "pass"  # noqa: S105 - no password
+    """A loss of the margin or more is excluded, and nothing significant stands against it."""
+    INCONCLUSIVE = "inconclusive"
+    """Neither, or the records cannot bear a decision."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRule:
+    """What is claimed, and when it is decided. Raises ValueError for what is no rule."""
+
+    claim: Covers = Covers.BENCHMARK
+    """`benchmark`: these tasks, new runs. `population`: new tasks too."""
+    margin: float = 0.02
+    """Loss of score, in (0, 1], that must be excluded to pass."""
+    alpha: float = 0.05
+    """Level of the test, and 1 minus the level of the one-sided limit of the loss."""
+    one_sided: bool = False
+    """Test against "worse" alone; else the test is two-sided, and half of its level is for "worse"."""
+    tolerate_within_margin: bool = False
+    """Pass a significant loss whose limit lies under the margin."""
+    fewest_tasks: int = FEWEST_TASKS
+    """With fewer common tasks the gate is inconclusive."""
+    most_unmeasured: float = MOST_UNMEASURED
+    """With a larger share of unmeasured cells in an arm, or of tasks that only one arm has, it is inconclusive."""
+    seed: int = 0
+    """Seed of the permutation test."""
+    resamples: int = RESAMPLES
+    """Its resamples."""
+
+    def __post_init__(self) -> None:
+        if self.claim not in {Covers.BENCHMARK, Covers.POPULATION}:
+            raise ValueError(f"a claim is benchmark or population, not {self.claim!r}")
+        if not 0 < self.margin <= 1:
+            raise ValueError(f"a margin is a loss of score in (0, 1], not {self.margin!r}")
+        if not 0 < self.alpha < 0.5:
+            raise ValueError(f"alpha lies between 0 and 0.5, not {self.alpha!r}")
+        if not 0 <= self.most_unmeasured <= 1:
+            raise ValueError(f"a share lies in [0, 1], not {self.most_unmeasured!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gated:
+    """One decision with all that it rests on."""
+
+    decision: Decision
+    """The decision."""
+    reasons: tuple[str, ...]
+    """Why, in words: for an inconclusive one first what the records lack."""
+    rule: GateRule
+    """The rule that was declared."""
+    tested: Tested
+    """Test, difference, interval and limit."""
+    p: float | None
+    """The p that was held against alpha, adjusted where there are several benchmarks."""
+    power_at_margin: float | None
+    """Chance that a true loss of the margin is significant, by the normal formula with the error at hand."""
+    unmeasured_new: float
+    """Share of new's cells without an outcome."""
+    unmeasured_base: float
+    """Share of base's."""
+    only_new: int
+    """Tasks that new has measured and base has not, or does not have."""
+    only_base: int
+    """Tasks that base has measured and new has not, or does not have."""
+    runs_to_settle: int | None
+    """Inconclusive, `benchmark`: runs per arm that would settle it; None where it is settled, or runs cannot."""
+    tasks_to_settle: int | None
+    """Inconclusive, `population`: tasks that would settle it."""
+    settling: str
+    """The same in words; empty where it is settled, or where nothing is known to settle it."""
+    unfit: tuple[str, ...]
+    """What makes the records unfit for a decision; empty where nothing does."""
+
+
+def gate(
+    new: Side,
+    base: Side,
+    rule: GateRule,
+    *,
+    unfit: Sequence[str] = (),
+    only_new: int = 0,
+    only_base: int = 0,
+    clusters: Sequence[str] | None = None,
+) -> Gated:
+    """The decision about one benchmark.
+
+    Args:
+        new: The arm that asks to pass.
+        base: The arm that it must not fall behind; row i is the same task.
+        rule: The declared rule.
+        unfit: Reasons known from elsewhere that the arms cannot be compared; with any of them the gate is inconclusive.
+        only_new: Tasks of new that base does not have at all, and that are therefore no row.
+        only_base: The same the other way.
+        clusters: Cluster of each row, for `population`; empty texts for none.
+    """
+    a, b, both = on_common_tasks(new, base)
+    only_new += int(((new.runs >= 1) & ~both).sum())
+    only_base += int(((base.runs >= 1) & ~both).sum())
+    lacking = _lacking(a, b, rule, unmatched=max(only_new, only_base))
+    lacking += _unmeasured(new, base, rule)
+    tested: Tested
+    if rule.claim is Covers.POPULATION:
+        try:
+            tested = population_test(new, base, level=1 - rule.alpha, clusters=clusters)
+        except ValueError as error:
+            tested = population_test(new, base, level=1 - rule.alpha)
+            lacking.append(str(error))
+    else:
+        tested = benchmark_test(new, base, level=1 - rule.alpha, seed=rule.seed, resamples=rule.resamples)
+    undecided = Gated(
+        decision=Decision.INCONCLUSIVE,
+        reasons=(),
+        rule=rule,
+        tested=tested,
+        p=None,
+        power_at_margin=tested.power_at(rule.margin, 2 * rule.alpha if rule.one_sided else rule.alpha),
+        unmeasured_new=new.unmeasured_share,
+        unmeasured_base=base.unmeasured_share,
+        only_new=only_new,
+        only_base=only_base,
+        runs_to_settle=None,
+        tasks_to_settle=None,
+        settling="",
+        unfit=(*unfit, *lacking),
+    )
+    return decided(undecided, tested.p_worse if rule.one_sided else tested.p)
+
+
+def _lacking(a: Side, b: Side, rule: GateRule, *, unmatched: int) -> list[str]:
+    """What the records lack on the common tasks."""
+    found = []
+    if a.n_tasks < rule.fewest_tasks:
+        found.append(f"{a.n_tasks} tasks that both arms have measured: a gate needs {rule.fewest_tasks}; read the outputs instead")
+    if unmatched > rule.most_unmeasured * max(1, a.n_tasks + unmatched):
+        found.append(f"{unmatched} tasks are only in one arm, beside {a.n_tasks} that both have: the suites differ")
+    repeated = max(int(side.runs.max(initial=0)) for side in (a, b)) > 1
+    if a.n_tasks and repeated and not (a.varied.any() or b.varied.any()):
+        found.append("degenerate records: no run of any task differs from another in either arm, so the noise is not known")
+    elif a.n_tasks and _same_cells(a, b):
+        found.append("degenerate records: the runs of NEW and BASE agree one by one, as copies do and independent runs do not")
+    return found
+
+
+def _same_cells(a: Side, b: Side) -> bool:
+    """Whether the runs that both arms have agree one by one, and that independent runs would do so in less than 1 of 100 cases."""
+    width = min(a.scores.shape[1], b.scores.shape[1])
+    one, other = (Side(scores=side.scores[:, :width], measured=side.measured[:, :width]) for side in (a, b))
+    if not (np.array_equal(one.scores, other.scores) and np.array_equal(one.measured, other.measured)):
+        return False
+    if not one.binary:
+        return bool(one.varied.any())
+    k, n = one.passes, one.runs
+    share = k / np.maximum(n, 1)
+    return float(np.sum(xlogy(k, share) + xlogy(n - k, 1 - share))) < _UNLIKELY
+
+
+def _unmeasured(new: Side, base: Side, rule: GateRule) -> list[str]:
+    return [
+        f"{side.unmeasured_share:.1%} of the cells of {name} are unmeasured: more than {rule.most_unmeasured:.0%}"
+        for name, side in (("NEW", new), ("BASE", base))
+        if side.measured.size and side.unmeasured_share > rule.most_unmeasured
+    ]
+
+
+def decided(found: Gated, p: float | None) -> Gated:
+    """The same records decided with this p, for instance one that is adjusted for several benchmarks."""
+    rule, tested = found.rule, found.tested
+    worse = tested.difference is not None and tested.difference < 0
+    significant = p is not None and p <= rule.alpha
+    within = tested.loss_limit is not None and tested.loss_limit < rule.margin
+    decision, reason = _verdict(rule, worse=worse and significant, within=within)
+    reasons = [reason]
+    if found.unfit:
+        seems = f"without that it would be {decision}" if decision is not Decision.INCONCLUSIVE else ""
+        reasons = [*found.unfit, *([seems] if seems else [])]
+        decision = Decision.INCONCLUSIVE
+    elif tested.undefined and p is None and decision is not Decision.PASS:
+        reasons.append(tested.undefined)
+    open_question = decision is Decision.INCONCLUSIVE and not found.unfit
+    runs, words = _runs_to_settle(tested, rule) if open_question else (None, "")
+    tasks = tested.tasks_for(rule.margin, rule.alpha) if open_question else None
+    if tasks is not None:
+        words = f"about {tasks} tasks would settle it with a chance of {PLANNED_POWER:.0%}; more runs of these alone may not"
+    return dataclasses.replace(
+        found, decision=decision, reasons=tuple(reasons), p=p, runs_to_settle=runs, tasks_to_settle=tasks, settling=words
+    )
+
+
+def _verdict(rule: GateRule, *, worse: bool, within: bool) -> tuple[Decision, str]:
+    if worse and not (within and rule.tolerate_within_margin):
+        inside = ", though the loss is inside the margin" if within else ""
+        return Decision.BLOCK, f"significant and worse{inside}"
+    if within:
+        tolerated = "; a significant loss inside the margin is tolerated" if worse else ""
+        return Decision.PASS, f"a loss of the margin, {rule.margin:g}, or more is excluded{tolerated}"
+    return Decision.INCONCLUSIVE, f"no significant loss, but a loss of the margin, {rule.margin:g}, is not excluded either"
+
+
+def _runs_to_settle(tested: Tested, rule: GateRule) -> tuple[int | None, str]:
+    """Runs per arm, and in words: planned for the margin, or, with as many at hand, what decides a difference as it was seen."""
+    planned = tested.runs_for(rule.margin, rule.alpha)
+    at_hand = min(tested.runs_new, tested.runs_base)
+    if planned is None or tested.difference is None:
+        return None, ""
+    if planned > at_hand:
+        return planned, f"about {planned} runs per arm would settle it with a chance of {PLANNED_POWER:.0%}"
+    # The error falls as 1 / sqrt(runs): so many times the runs bring one of the two limits to where it decides.
+    to_pass = _ratio((tested.loss_limit or 0.0) + tested.difference, rule.margin + tested.difference)
+    to_block = _ratio((tested.hi or 0.0) - tested.difference, -tested.difference)
+    runs = max(at_hand + 1, math.ceil(at_hand * min(to_pass, to_block)))
+    return runs, f"about {runs} runs per arm would settle it if the difference stays as it was seen"
+
+
+def _ratio(half: float, room: float) -> float:
+    return math.inf if room <= 0 else (half / room) ** 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Decisions about several benchmarks, and the one that follows from them."""
+
+    decision: Decision
+    """Block if any blocks; else the primary's."""
+    members: tuple[Gated, ...]
+    """By benchmark, the others' p adjusted by Holm."""
+    primary: int
+    """Which of them is the primary."""
+    note: str
+    """How the p values were adjusted; empty for one benchmark."""
+
+
+def settle(members: Sequence[Gated], primary: int = 0) -> Family:
+    """The decision about several benchmarks: the primary at its own alpha, the others by Holm among themselves.
+
+    Only "worse" blocks, which is half of a two-sided test: so the chance to block though nothing changed is at most alpha in all,
+    half of it the primary's; twice that with one-sided tests. Any of five at 0.05 would alarm in 23 of 100 such cases.
+
+    Raises:
+        ValueError: There is no such member.
+    """
+    if not 0 <= primary < len(members):
+        raise ValueError(f"the primary is one of {len(members)} benchmarks, not number {primary}")
+    others = [i for i in range(len(members)) if i != primary]
+    p_values = [members[i].tested.p_worse if members[i].rule.one_sided else members[i].tested.p for i in others]
+    result = list(members)
+    for i, p in zip(others, adjusted(p_values).p_adjusted, strict=True):
+        result[i] = decided(members[i], p)
+    blocked = any(member.decision is Decision.BLOCK for member in result)
+    note = f"the primary at its own alpha, {len(others)} more by Holm among themselves" if others else ""
+    return Family(
+        decision=Decision.BLOCK if blocked else result[primary].decision,
+        members=tuple(result),
+        primary=primary,
+        note=note,
+    )

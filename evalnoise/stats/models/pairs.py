@@ -1,0 +1,254 @@
+"""Noise of single and paired scores, split into data and prediction noise; all pairs of many models by matrix products.
+
+A model is an array of scores (N, K): K samples on each of N tasks. All variances divide by the count (ddof 0) and are then
+corrected for the number of samples. Models may have different K, and a task of a model may have fewer samples than another: each
+task counts once, and every formula below is a mean over tasks of unbiased parts, which is the paper's formula where all tasks
+have the same K. Source: Wang 2025, "Measuring all the noises of LLM evals", section 3, appendix A.2, tables 1 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtr, erfc
+
+from evalnoise.stats.models.noise import BELOW_ZERO, NO_TASK, AllPairs, Noise, PairNoise
+from evalnoise.stats.models.samples import Floats, Ints, Samples, on_one_denominator, samples_of
+
+_BLOCK = 2_000_000
+"""Numbers in a block of the matrices of all pairs: bounds memory, changes no result."""
+_ZERO = 1e-13
+"""Share of the mean square under which a variance of scores that lie on no grid is rounding, and 0."""
+
+
+def single_noise(scores: ArrayLike, measured: ArrayLike | None = None) -> Noise:
+    """Noise of one model's scores (N, K), `measured` (N, K) saying which samples there are.
+
+    total = var A; data = var(mean A) - w/K; prediction = mean var(A, 1) + w/K = w, all ddof 0, w/K = mean var(A, 1) / (K-1).
+    Source: Wang, table 1. With unequal K: total = var(means) + mean v, v the task's variance (ddof 0); data and prediction over
+    the tasks with two samples. Raises ValueError for scores that are not finite.
+    """
+    s = samples_of(np.asarray(scores)[None], None if measured is None else np.asarray(measured)[None])
+    # Against nothing: a model whose every sample is 0 adds no variance and leaves the difference as it is.
+    nothing = Samples(runs=s.runs, sums=np.zeros_like(s.sums), squares=np.zeros_like(s.squares), unit=s.unit)
+    found = _first(_joined(s, nothing))
+    reason = {NO_TASK: "no task was measured"}
+    return Noise(
+        **{
+            name: getattr(found, name)
+            for name in ("n_tasks", "n_twice", "mean", "total", "data", "prediction", "of_mean", "of_runs")
+        },
+        undefined=reason.get(found.undefined, found.undefined),
+        parts_undefined=reason.get(found.parts_undefined, found.parts_undefined),
+        note=BELOW_ZERO if found.data is not None and found.data < 0 else "",
+    )
+
+
+def paired_noise(a: ArrayLike, b: ArrayLike, measured_a: ArrayLike | None = None, measured_b: ArrayLike | None = None) -> PairNoise:
+    """Noise of the difference of two models' scores (N, K_A) and (N, K_B) on the same tasks; samples of the two are independent.
+
+    total = var A + var B - 2 cov(mean A, mean B); data = var(mean A - mean B) - b; prediction = mean(var(A,1) + var(B,1)) + b;
+    b = mean var(A,1)/(K_A-1) + mean var(B,1)/(K_B-1), all ddof 0. So prediction = w_A + w_B. Source: Wang, section 3.
+
+    Raises:
+        ValueError: The arrays differ in tasks, hold what is no score, or are one array: a model against itself needs distinct
+            samples (`against_itself`).
+    """
+    one, other = np.asarray(a), np.asarray(b)
+    if one.ndim != 2 or other.ndim != 2 or len(one) != len(other):
+        raise ValueError(f"two models need scores of shape (N, K) on the same N tasks, not {one.shape} and {other.shape}")
+    if np.shares_memory(one, other):
+        raise ValueError("the same samples twice: a model against itself needs distinct samples, or `against_itself`")
+    stats = [
+        samples_of(scores[None], None if known is None else np.asarray(known)[None])
+        for scores, known in ((one, measured_a), (other, measured_b))
+    ]
+    return _first(_joined(*stats))
+
+
+def sign_test(wins: int, losses: int) -> float | None:
+    """Exact two-sided sign test of discordant counts: 2 P(X <= min) for X binomial (wins+losses, 1/2), at most 1; None for 0."""
+    p = float(_sign_tests(np.array([wins]), np.array([losses]))[0])
+    return None if np.isnan(p) else p
+
+
+def _sign_tests(wins: Ints, losses: Ints) -> Floats:
+    discordant = wins + losses
+    tested = (wins >= 0) & (discordant > 0)
+    tail = bdtr(np.minimum(wins, losses), np.maximum(discordant, 1), 0.5)
+    return np.where(tested, np.minimum(1.0, 2 * tail), np.nan)
+
+
+def _first(joined: Samples) -> PairNoise:
+    return all_pairs(joined).pair(0)
+
+
+def _joined(one: Samples, other: Samples) -> Samples:
+    """Two sets of models on the same tasks as one, on one grid."""
+    unit = int(np.lcm(one.unit, other.unit))
+    sides = [(s, unit // s.unit) for s in (one, other)]
+    return Samples(
+        runs=np.concatenate([one.runs, other.runs]),
+        sums=np.concatenate([s.sums * f for s, f in sides]),
+        squares=np.concatenate([s.squares * f**2 for s, f in sides]),
+        unit=unit,
+    )
+
+
+def all_pairs(samples: Samples) -> AllPairs:
+    """Every pair of M models on the tasks that both have, by matrix products: no loop over pairs, memory in proportion to P.
+
+    Every formula is `paired_noise`'s. Sums of scores on a grid are integers, so a difference that is the same in all tasks has a
+    variance of exactly 0, and the order of tasks changes nothing.
+    """
+    tables = _Tables.of(samples)
+    m = len(samples.runs)
+    step = max(1, _BLOCK // max(1, m))
+    parts = [_block(tables, start, min(m, start + step)) for start in range(0, m, step)]
+    if not parts:
+        parts = [_block(tables, 0, 0)]
+    columns: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return AllPairs(**columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Per model and task (M, N): which enter, and what is summed over tasks, each over its denominator."""
+
+    once: Floats
+    twice: Floats
+    uneven: bool
+    """Whether some task has one sample: then the parts stand on other tasks than the total."""
+    binary: bool
+    most: Ints
+    """Most samples of a task, shape (M,)."""
+    mean: tuple[Floats, int]
+    within: tuple[Floats, int]
+    """The task's variance, ddof 0."""
+    s2: tuple[Floats, int]
+    """The same, unbiased, where there are two samples."""
+    s2_per_run: tuple[Floats, int]
+
+    @classmethod
+    def of(cls, s: Samples) -> _Tables:
+        runs, unit = s.runs, s.unit
+        n, n2 = np.maximum(runs, 1), np.maximum(runs, 2)
+        spread = runs * s.squares - s.sums * s.sums
+        if not s.exact:
+            spread = np.maximum(spread, 0.0)
+        return cls(
+            once=(runs >= 1).astype(np.float64),
+            twice=(runs >= 2).astype(np.float64),
+            uneven=bool(np.any(runs == 1)),
+            binary=s.binary,
+            most=runs.max(axis=1, initial=0),
+            mean=on_one_denominator(s.sums, n * unit),
+            within=on_one_denominator(spread, n * n * unit**2),
+            s2=on_one_denominator(spread, n2 * (n2 - 1) * unit**2),
+            s2_per_run=on_one_denominator(spread, n2 * n2 * (n2 - 1) * unit**2),
+        )
+
+
+def _block(t: _Tables, start: int, stop: int) -> dict[str, NDArray[np.float64] | Ints]:
+    """Columns of the pairs whose first model is one of these rows."""
+    rows = np.arange(start, stop)
+    a, b = (found + start for found in np.nonzero(np.arange(start, len(t.once))[None, :] > rows[:, None]))
+    here = slice(start, stop), slice(start, None)
+    at = a - start, b - start
+    sums = _over_tasks(t, t.once, here, at)
+    n, twice = sums["n"], _where_known(t.twice, t.twice, here, at)[0]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        enough, parts = n >= 2, twice >= 2
+        score_a, score_b = (np.where(n > 0, sums[side] / (n * t.mean[1]), np.nan) for side in ("a", "b"))
+        difference = np.where(n > 0, (sums["a"] - sums["b"]) / (n * t.mean[1]), np.nan)
+        of_mean = np.where(enough, sums["variance"], np.nan)
+        within = _mean_of(t.within, t.once, here, at, n)
+        prediction = _mean_of(t.s2, t.twice, here, at, twice)
+        of_runs = _mean_of(t.s2_per_run, t.twice, here, at, twice)
+        spread = _over_tasks(t, t.twice, here, at)["variance"] if t.uneven else sums["variance"]
+        z, z_runs = _ratio(difference, of_mean, n), _ratio(difference, of_runs, n)
+        q_a, q_b = ((sums[side] * t.mean[1] - sums["product"]) / (n * float(t.mean[1]) ** 2) for side in ("a", "b"))
+    single = (t.most[a] <= 1) & (t.most[b] <= 1) & t.binary
+    wins, losses = (np.where(single, np.rint(np.nan_to_num(q) * n), -1).astype(np.int64) for q in (q_a, q_b))
+    won = t.binary & (n > 0)
+    return {
+        "a": a,
+        "b": b,
+        "n_tasks": n.astype(np.int64),
+        "n_twice": twice.astype(np.int64),
+        "score_a": score_a,
+        "score_b": score_b,
+        "mean": difference,
+        "total": np.where(enough, of_mean + within, np.nan),
+        "data": np.where(parts, spread - of_runs, np.nan),
+        "prediction": np.where(twice > 0, prediction, np.nan),
+        "of_mean": of_mean,
+        "of_runs": np.where(twice > 0, of_runs, np.nan),
+        "q_a": np.where(won, q_a, np.nan),
+        "q_b": np.where(won, q_b, np.nan),
+        "wins": wins,
+        "losses": losses,
+        "z": z,
+        "p_value": erfc(np.abs(z) / np.sqrt(2.0)),
+        "z_runs": z_runs,
+        "p_runs": erfc(np.abs(z_runs) / np.sqrt(2.0)),
+        "p_sign": _sign_tests(wins, losses),
+    }
+
+
+_Here = tuple[slice, slice]
+_At = tuple[Ints, Ints]
+
+
+def _between(left: Floats, right: Floats, here: _Here) -> Floats:
+    """Sums over tasks of the products, for every first model with every later one."""
+    return np.asarray(left[here[0]] @ right[here[1]].T)
+
+
+def _where_known(x: Floats, known: Floats, here: _Here, at: _At) -> tuple[Floats, Floats]:
+    """Per pair: the first model's sum over the tasks that the second has, and the second's over those that the first has."""
+    if known.all():  # no product is needed then
+        sums = x.sum(axis=1)
+        return sums[at[0] + here[1].start], sums[at[1] + here[1].start]
+    return _between(x, known, here)[at], _between(known, x, here)[at]
+
+
+def _over_tasks(t: _Tables, known: Floats, here: _Here, at: _At) -> dict[str, Floats]:
+    """Sums over the tasks that both have: their number, the means' sums, sum of products, variance of the difference (ddof 0)."""
+    x, denominator = t.mean[0] * known, t.mean[1]
+    n = _where_known(known, known, here, at)[0]
+    first, second = _where_known(x, known, here, at)
+    product = _between(x, x, here)[at]
+    squares = np.add(*_where_known(x * x, known, here, at))
+    difference = first - second
+    spread = n * (squares - 2 * product) - difference * difference
+    if denominator == 1 and not bool(np.all(x == np.rint(x))):
+        # Floats cancel to something near 0 where a difference is the same in all tasks.
+        spread = np.where(spread <= _ZERO * n * squares, 0.0, spread)
+    return {
+        "n": n,
+        "a": first,
+        "b": second,
+        "product": product,
+        "variance": spread / np.square(np.maximum(n, 1) * float(denominator)),
+    }
+
+
+def _mean_of(table: tuple[Floats, int], known: Floats, here: _Here, at: _At, n: Floats) -> Floats:
+    """Mean over the common tasks of the sum of both models' parts."""
+    x = table[0] * known
+    return np.asarray(np.add(*_where_known(x, known, here, at)) / (n * float(table[1])))
+
+
+def _ratio(difference: Floats, variance: Floats, n: Floats) -> Floats:
+    """Difference over its standard error; NaN where there is none, or where it is 0."""
+    return np.where(variance > 0, difference / np.sqrt(np.where(variance > 0, variance, 1.0) / np.maximum(n, 1)), np.nan)
+
+
+def pairs_of(found: AllPairs) -> Iterator[PairNoise]:
+    """Every pair, one after the other."""
+    return (found.pair(index) for index in range(len(found)))

@@ -1,0 +1,217 @@
+"""What `evalnoise compare` says: a table of pairs, the noise in words, or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from evalnoise.report.numbers import counted
+from evalnoise.stats.models.checkpoints import Averaging, NullCheck
+from evalnoise.stats.models.noise import FEW_TASKS
+from flows.cli_errors import printable
+from flows.views.compare_data import NO_NEW_RUNS, Compared, Floats, reasons, rows
+
+SHOWN = 20
+_NAME = 60
+_ALIKE = (0.4, 0.6)
+"""Between these shares of the variance no noise is said to dominate."""
+_NORMAL = "p is normal, two-sided; population: SE of the means over the samples at hand, over new tasks"
+
+
+def print_compared(found: Compared, *, everything: bool, as_json: bool) -> None:
+    """The table and what it means, or one JSON object."""
+    if as_json:
+        typer.echo(json.dumps(_json(found), allow_nan=False))
+        return
+    console = Console(highlight=False, markup=False, width=None if Console().is_terminal else 140)
+    console.print(f"\n{printable(found.panel.source)}: {counted(len(found.names), 'model')}, {_tasks(found)}", soft_wrap=True)
+    table, more = _table(found, everything=everything)
+    console.print(table)
+    if more:
+        console.print(f"… {counted(more, 'more pair')}: --all shows every one, --csv FILE writes them")
+    console.print()
+    for sentence in sentences(found):
+        console.print(Text(printable(sentence)), soft_wrap=True)
+
+
+def _tasks(found: Compared) -> str:
+    panel = found.panel
+    least, most = int(panel.samples.runs.min()), int(panel.samples.runs.max())
+    samples = counted(most, "sample") if least == most else f"{least} to {most} samples"
+    return f"{counted(len(panel.task_ids), 'task')}, {samples} each"
+
+
+def _table(found: Compared, *, everything: bool) -> tuple[Table, int]:
+    planned = found.asked.plan_tasks is not None or found.asked.plan_samples is not None
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("a", "b"):
+        table.add_column(name, overflow="fold")
+    numbers = ["score a", "score b", "a - b", "SE total", "SE data", "SE pred.", "SE now", "z", "p", "Holm"]
+    for name in [*numbers, *(["SE plan"] if planned else [])]:
+        table.add_column(name, justify="right", no_wrap=True)
+    shown = 0
+    for row in rows(found):
+        if shown == SHOWN and not everything:
+            break
+        shown += 1
+        cells = [printable(row[side]).replace("\n", "\\n")[:_NAME] for side in ("a", "b")]
+        cells += [_fixed(row[name]) for name in ("score_a", "score_b")]
+        cells += ["" if row["difference"] is None else f"{row['difference']:+.4f}"]
+        cells += [_fixed(row[name]) for name in ("se_total", "se_data", "se_prediction", "se_measured")]
+        cells += ["-" if row["z"] is None else f"{row['z']:+.2f}", _p(row["p"]), _p(row["p_holm"])]
+        table.add_row(*map(Text, [*cells, *([_fixed(row["se_planned"])] if planned else [])]))
+    return table, len(found.pairs) - shown
+
+
+def _fixed(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _p(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2g}" if value >= 1e-4 else "<1e-4"
+
+
+def sentences(found: Compared) -> list[str]:
+    """What the numbers mean and when not to trust them."""
+    told = [*_unmatched(found), *found.panel.notes]
+    told.append(
+        "SE total: one sample a task, over new tasks. SE data: its floor, however many samples. SE pred.: what samples add."
+    )
+    told.append(
+        f"SE now: the samples at hand. z and p cover {_what(found.asked.covers)}; Holm: over {counted(_defined(found.p), 'pair')}"
+        + (
+            f", {counted(len(found.p) - _defined(found.p), 'pair')} without a p left out"
+            if _defined(found.p) < len(found.p)
+            else ""
+        )
+    )
+    told += [*_noise_sentences(found), *_few_tasks(found)]
+    if found.once_drawn:
+        told.append(f"Note: {NO_NEW_RUNS}.")
+    fit = found.fit
+    if fit.median_ratio is not None:
+        told.append(
+            f"Beta line sqrt(p(1-p)/N): SE total is {fit.median_ratio:.2f} times it (5 to 95 %: {fit.lo:.2f} to {fit.hi:.2f})."
+        )
+    told += [*_averaging_sentences(found.averaging, found.asked.average), *_null_sentences(found.null)]
+    undefined = dict.fromkeys(reason for reason in _undefined(found) if reason)
+    return told + [f"undefined (-): {reason}" for reason in undefined]
+
+
+def _what(covers: str) -> str:
+    return "new tasks (population)" if covers == "population" else "new runs of these tasks (benchmark)"
+
+
+def _defined(p: Floats) -> int:
+    return int((~np.isnan(p)).sum())
+
+
+def _unmatched(found: Compared) -> Iterator[str]:
+    panel = found.panel
+    lacking = [(name, count) for name, count in zip(found.names, panel.unmatched, strict=True) if count]
+    if lacking:
+        shown = ", ".join(f"{name} {count}" for name, count in lacking[:5]) + (
+            f", and {len(lacking) - 5} more" if lacking[5:] else ""
+        )
+        yield f"Unmatched tasks, left out of the pairs that they are missing in: {shown}"
+    if panel.unmeasured:
+        yield f"{counted(panel.unmeasured, 'sample')} without a score: in no number, never a failure"
+
+
+def _undefined(found: Compared) -> Iterator[str]:
+    pairs = found.pairs
+    z = found.z
+    for column in (pairs.total, pairs.data, z):
+        at = np.flatnonzero(np.isnan(column))
+        if at.size:
+            yield from reasons(found, pairs.pair(int(at[0])), unseen=False)
+    below = np.flatnonzero(pairs.data < 0)
+    if below.size:
+        yield pairs.pair(int(below[0])).note.split("; ")[-1]
+
+
+def _few_tasks(found: Compared) -> Iterator[str]:
+    few = int(np.min(found.pairs.n_tasks))
+    if few < FEW_TASKS:
+        tasks = counted(few, "task")
+        yield f"Note: only {tasks}: the normal p is too small; for stacks of a study `contrasts` has the paired t."
+
+
+def _noise_sentences(found: Compared) -> Iterator[str]:
+    pairs = found.pairs
+    known = ~np.isnan(pairs.data) & (pairs.total > 0)
+    if found.once_drawn or not known.any():
+        return
+    share = float(np.median(pairs.prediction[known] / pairs.total[known]))
+    n = pairs.n_tasks[known]
+    total, now = (float(np.median(np.sqrt(column[known] / n))) for column in (pairs.total, pairs.of_mean))
+    floor = float(np.median(np.sqrt(np.maximum(pairs.data[known], 0.0) / n)))
+    if _ALIKE[0] <= share <= _ALIKE[1]:
+        which, what = "prediction and data noise are alike", "more samples a task help up to a point, more tasks always"
+    elif share > _ALIKE[1]:
+        which, what = "prediction noise dominates", "more samples a task help"
+    else:
+        which, what = "data noise dominates", "more tasks help, more samples little"
+    yield (
+        f"In a typical pair (median) {which}: {100 * share:.0f} % of the total variance is prediction noise, so {what}. "
+        f"SE with one sample {total:.4f}, with those at hand {now:.4f}, with endless ones "
+        f"{f'{floor:.4f}' if floor else 'too small to be seen here'}."
+    )
+
+
+def _averaging_sentences(found: Averaging | None, patterns: tuple[str, ...]) -> Iterator[str]:
+    if found is None:
+        return
+    a, b = patterns
+    if found.se_single is None or found.se_averaged is None or found.difference is None:
+        yield f"Averages {a} - {b}: undefined: {found.undefined}"
+        return
+    zs = [f"{z:+.2f}" if z is not None else "-" for z in (found.z_single, found.z_averaged)]
+    yield (
+        f"Averages {a} - {b}: {found.difference:+.4f}; SE of one checkpoint each {found.se_single:.4f} (z {zs[0]}), "
+        f"of the averages {found.se_averaged:.4f} (z {zs[1]}); {found.note}."
+    )
+
+
+def _null_sentences(found: NullCheck | None) -> Iterator[str]:
+    if found is None:
+        return
+    for share in found.shares:
+        if share.share is None:
+            yield f"Null check: undefined: {found.undefined}"
+            return
+        exact = (
+            ""
+            if share.p_more is None
+            else f"; of {share.disjoint_pairs} that share no seed {share.disjoint} (p {share.p_more:.3g})"
+        )
+        seen = f"{100 * share.share:.1f} % of {counted(found.pairs, 'pair')}"
+        yield f"Null check: p < {share.level:g} in {seen}, by chance {100 * share.level:g} %{exact}"
+    yield f"Null check: distance from uniform {found.distance:.3f}; {found.note}."
+
+
+def _json(found: Compared) -> dict[str, Any]:
+    panel = found.panel
+    return {
+        "source": panel.source,
+        "method": _NORMAL,
+        "covers": found.asked.covers,
+        "models": [{"model": name, "unmatched_tasks": count} for name, count in zip(panel.models, panel.unmatched, strict=True)],
+        "n_tasks": len(panel.task_ids),
+        "unmeasured_samples": panel.unmeasured,
+        "family": _defined(found.p),
+        "left_out": len(found.p) - _defined(found.p),
+        "pairs": list(rows(found)),
+        "beta": asdict(found.fit),
+        "averaging": None if found.averaging is None else asdict(found.averaging),
+        "null_check": None if found.null is None else asdict(found.null),
+        "notes": list(panel.notes),
+    }

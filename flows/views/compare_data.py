@@ -1,0 +1,206 @@
+"""What `evalnoise compare` found: a panel compared, its pairs as rows, and a CSV file of them."""
+
+from __future__ import annotations
+
+import csv
+import fnmatch
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalnoise.readers.panel import Panel
+from evalnoise.stats.models.beta_theory import BetaFit, beta_fit, beta_ratios
+from evalnoise.stats.models.checkpoints import Averaging, NullCheck, averaging, null_check
+from evalnoise.stats.models.noise import AllPairs, PairNoise, predicted_se
+from evalnoise.stats.models.pairs import all_pairs
+from flows.cli_errors import printable
+from flows.cli_options import misuse
+from schemas.errors import DataError
+
+Floats = NDArray[np.float64]
+
+NO_NEW_RUNS = "the samples of a replay repeat one recorded draw: its prediction noise is not seen, and data noise holds all of it"
+
+
+class Sort(StrEnum):
+    """Orders of the pairs."""
+
+    Z = "z"
+    P = "p"
+    DIFFERENCE = "difference"
+    SE = "se"
+    PREDICTION = "prediction"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line asked for."""
+
+    covers: str
+    sort: Sort
+    plan_tasks: int | None
+    plan_samples: int | None
+    average: tuple[str, ...]
+    null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A panel, compared."""
+
+    panel: Panel
+    names: tuple[str, ...]
+    """The models' names without control characters."""
+    asked: Asked
+    pairs: AllPairs
+    z: Floats
+    p: Floats
+    holm: Floats
+    bh: Floats
+    beta: Floats
+    fit: BetaFit
+    averaging: Averaging | None
+    null: NullCheck | None
+
+    @property
+    def once_drawn(self) -> bool:
+        """Whether a model's samples repeat one draw."""
+        return any(self.panel.once_drawn)
+
+
+def compared(panel: Panel, asked: Asked) -> Compared:
+    """All pairs, with z and p of what was asked for."""
+    pairs = all_pairs(panel.samples)
+    names = tuple(printable(name).replace("\n", "\\n") for name in panel.models)
+    z, p = (pairs.z, pairs.p_value) if asked.covers == "population" else (pairs.z_runs, pairs.p_runs)
+    if asked.covers == "benchmark" and any(panel.once_drawn):
+        drawn = np.array(panel.once_drawn)
+        unseen = drawn[pairs.a] | drawn[pairs.b]
+        z, p = (np.where(unseen, np.nan, column) for column in (z, p))
+    groups = [[row for row, name in enumerate(panel.models) if fnmatch.fnmatchcase(name, pattern)] for pattern in asked.average]
+    return Compared(
+        panel=panel,
+        names=names,
+        asked=asked,
+        pairs=pairs,
+        z=z,
+        p=p,
+        holm=pairs.holm(p),
+        bh=pairs.benjamini_hochberg(p),
+        beta=beta_ratios(pairs),
+        fit=beta_fit(pairs),
+        averaging=_averaged(panel, asked, groups) if groups else None,
+        null=null_check(panel.samples) if asked.null else None,
+    )
+
+
+def _averaged(panel: Panel, asked: Asked, groups: list[list[int]]) -> Averaging:
+    for pattern, group in zip(asked.average, groups, strict=True):
+        if not group:
+            raise misuse(f"--average {pattern}: no model of that name; there are {', '.join(panel.models[:10])}")
+    if set(groups[0]) & set(groups[1]):
+        raise misuse(f"--average: {panel.models[min(set(groups[0]) & set(groups[1]))]} is in both groups")
+    return averaging(panel.samples, groups[0], groups[1])
+
+
+def order(found: Compared) -> Iterator[int]:
+    """Indices of the pairs as asked; those without the number last."""
+    pairs = found.pairs
+    keys: dict[Sort, Any] = {
+        Sort.Z: -np.abs(found.z),
+        Sort.P: found.p,
+        Sort.DIFFERENCE: -np.abs(pairs.mean),
+        Sort.SE: pairs.total,
+        Sort.PREDICTION: -pairs.prediction,
+    }
+    if found.asked.sort is Sort.NAME:
+        return iter(sorted(range(len(pairs)), key=lambda i: (found.names[int(pairs.a[i])], found.names[int(pairs.b[i])])))
+    return (int(index) for index in np.argsort(keys[found.asked.sort], kind="stable"))  # NaN comes last
+
+
+def rows(found: Compared) -> Iterator[dict[str, Any]]:
+    """Every pair as a flat object; undefined numbers are None, with the reason in `undefined`."""
+    for index in order(found):
+        pair = found.pairs.pair(index)
+        unseen = any(found.panel.once_drawn[int(side[index])] for side in (found.pairs.a, found.pairs.b))
+        data, prediction, runs = (None, None, None) if unseen else (pair.se_data, pair.se_prediction, pair.se_runs)
+        yield {
+            "a": found.panel.models[int(found.pairs.a[index])],
+            "b": found.panel.models[int(found.pairs.b[index])],
+            "n_tasks": pair.n_tasks,
+            "score_a": pair.score_a,
+            "score_b": pair.score_b,
+            "difference": pair.mean,
+            "se_total": pair.se_total,
+            "se_data": data,
+            "se_prediction": prediction,
+            "se_measured": pair.se_mean,
+            "se_runs": runs,
+            "prediction_share": None if unseen else _share(pair),
+            "covers": found.asked.covers,
+            "z": _number(found.z[index]),
+            "p": _number(found.p[index]),
+            "p_holm": _number(found.holm[index]),
+            "p_benjamini_hochberg": _number(found.bh[index]),
+            "wins": pair.wins,
+            "losses": pair.losses,
+            "p_sign_test": pair.p_sign,
+            "win_rate_a": pair.q_a,
+            "win_rate_b": pair.q_b,
+            "se_over_beta_line": _number(found.beta[index]),
+            "se_planned": None if unseen and _several(found) else _planned(found, pair),
+            "undefined": "; ".join(dict.fromkeys(reasons(found, pair, unseen=unseen))),
+            "note": pair.note,
+        }
+
+
+def reasons(found: Compared, pair: PairNoise, *, unseen: bool) -> Iterator[str]:
+    """Why numbers of a pair are undefined; `unseen`: a model's samples repeat one draw."""
+    z = pair.z_undefined if found.asked.covers == "population" else pair.runs_undefined
+    if unseen:
+        yield NO_NEW_RUNS
+    yield from (reason for reason in (pair.undefined, pair.parts_undefined, z) if reason)
+
+
+def _share(pair: PairNoise) -> float | None:
+    return pair.prediction / pair.total if pair.prediction is not None and pair.total else None
+
+
+def _several(found: Compared) -> bool:
+    return found.asked.plan_samples not in {None, 1}
+
+
+def _planned(found: Compared, pair: PairNoise) -> float | None:
+    if found.asked.plan_tasks is None and found.asked.plan_samples is None:
+        return None
+    return predicted_se(pair, n_tasks=found.asked.plan_tasks or max(1, pair.n_tasks), samples=found.asked.plan_samples)
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def write_csv(path: Path, found: Compared) -> None:
+    """Every pair, a row each, floats with all their digits; undefined is empty."""
+    columns = [*_COLUMNS]
+    try:
+        with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as out:
+            writer = csv.DictWriter(out, columns, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows(found))
+    except OSError as error:
+        raise DataError(str(path), expected="a file that can be written", found=str(error), remedy="Name another place.") from None
+
+
+_COLUMNS = (
+    "a", "b", "n_tasks", "score_a", "score_b", "difference", "se_total", "se_data", "se_prediction", "se_measured", "se_runs",
+    "prediction_share", "covers", "z", "p", "p_holm", "p_benjamini_hochberg", "wins", "losses", "p_sign_test", "win_rate_a",
+    "win_rate_b", "se_over_beta_line", "se_planned", "undefined", "note",
+)  # fmt: skip

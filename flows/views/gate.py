@@ -1,0 +1,229 @@
+"""A gate's decision in a table, in one sentence for a pull request, and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Final
+
+import typer
+
+from evalnoise.report.numbers import counted
+from evalnoise.stats.estimate import Covers
+from evalnoise.stats.gates.gate import Decision
+from flows.cli_errors import printable
+from schemas.errors import ExitCode
+from tasks.gating import Compared, Outcome
+
+FORMAT: Final = 1
+"""Of the JSON: raised when a field changes its meaning or goes."""
+CODES: Final = {Decision.PASS: ExitCode.OK, Decision.BLOCK: ExitCode.GATE, Decision.INCONCLUSIVE: ExitCode.INCONCLUSIVE}
+_SAYS: Final = {Decision.PASS: "passes", Decision.BLOCK: "is blocked", Decision.INCONCLUSIVE: "is not decided"}
+_COLOURS: Final = {Decision.PASS: typer.colors.GREEN, Decision.BLOCK: typer.colors.RED, Decision.INCONCLUSIVE: typer.colors.YELLOW}
+_OVER: Final = {Covers.BENCHMARK: "new runs of these tasks", Covers.POPULATION: "new tasks"}
+_WIDTH: Final = 24
+_POWER: Final = ("value", "lo", "hi", "simulations", "seed", "undefined")
+
+
+def exit_code(outcome: Outcome) -> int:
+    """0 for a pass, 12 for a block, 13 for what is inconclusive."""
+    return int(CODES[outcome.decision])
+
+
+# --- the sentence --------------------------------------------------------------------------------------------------------
+
+
+def sentence(outcome: Outcome) -> str:
+    """One line of markdown; names and what came out of stores stand in code spans, where nothing is markup."""
+    member = outcome.first
+    more = [one for i, one in enumerate(outcome.members) if i != outcome.primary]
+    said = f"**{outcome.decision}**: {benchmark_sentence(member)}"
+    blocked = [one for one in more if one.decision is Decision.BLOCK]
+    if more:
+        others = ", ".join(f"{code(one.benchmark)} {_SAYS[one.decision]}" for one in (blocked or more))
+        said += f" Of {counted(len(more), 'further benchmark')}: {others}."
+    return said
+
+
+def benchmark_sentence(member: Compared) -> str:
+    """What one benchmark says, in one line of markdown."""
+    new, base = code(member.new.label), code(member.base.label)
+    head = f"on {code(member.benchmark)}, {new} {_SAYS[member.decision]} against {base}"
+    return f"{head}; {_numbers(member)}{_because(member)}"
+
+
+def _numbers(member: Compared) -> str:
+    if member.article is not None and member.article.mde is not None and member.article.difference is not None:
+        found = member.article
+        ends = f"[{found.lo:+.4f}, {found.hi:+.4f}]"
+        return f"difference {found.difference:+.4f} {ends} over new tasks, A/A effect {found.mde:.4f} (published rule)"
+    tested, rule = member.gated.tested, member.gated.rule
+    if tested.difference is None:
+        return tested.undefined
+    ends = "" if tested.lo is None or tested.hi is None else f" [{tested.lo:+.4f}, {tested.hi:+.4f}]"
+    p = "" if member.gated.p is None else f", p {p_words(member.gated.p)}"
+    limit = "" if tested.loss_limit is None else f", loss up to {tested.loss_limit:.4f} not excluded (margin {rule.margin:g})"
+    runs = f"{tested.runs_base} and {counted(tested.runs_new, 'run')}"
+    over = f"over {_OVER[Covers(tested.covers)]}"
+    return f"difference {tested.difference:+.4f}{ends} {over}{p}{limit}, {counted(tested.n_tasks, 'task')}, {runs}"
+
+
+def _because(member: Compared) -> str:
+    found = member.gated
+    if found.unfit:
+        return f": {code('; '.join(found.reasons))}."
+    return f": {found.settling}." if found.settling and member.article is None else "."
+
+
+def p_words(p: float) -> str:
+    """A p-value in few digits, never 0."""
+    return f"{p:.4f}" if p >= 0.0001 else f"{p:.1e}"
+
+
+def code(text: str) -> str:
+    """Text from outside as a markdown code span on one line: no markup, no mention and no link can come of it."""
+    return f"`{one_line(text).replace('`', chr(39))}`"
+
+
+def one_line(text: str) -> str:
+    """Text from outside, printable, on one line, and no command to a CI system that reads logs, such as ``##[error]``."""
+    return printable(" ".join(text.split())).replace("##[", "# #[")
+
+
+# --- the table -----------------------------------------------------------------------------------------------------------
+
+
+def print_gate(outcome: Outcome) -> None:
+    """Print a block of lines for each benchmark, then the decision and the sentence."""
+    for number, member in enumerate(outcome.members):
+        title = f"Gate on {member.benchmark}"
+        if len(outcome.members) > 1:
+            title += " (primary)" if number == outcome.primary else " (further)"
+        typer.secho(one_line(title), bold=True)
+        for name, value in _lines(member):
+            typer.echo(f"  {name:{_WIDTH}}{one_line(value)}")
+        typer.echo()
+    if outcome.note:
+        typer.echo(f"Several benchmarks: {outcome.note}.")
+    typer.secho(f"Decision: {outcome.decision}", fg=_COLOURS[outcome.decision], bold=True)
+    typer.echo(sentence(outcome))
+
+
+def _lines(member: Compared) -> list[tuple[str, str]]:
+    found, tested, rule = member.gated, member.gated.tested, member.gated.rule
+    lines = [
+        ("base", member.base.label),
+        ("new", member.new.label),
+        ("claim", f"{rule.claim}: {_OVER[rule.claim]}"),
+        ("test", tested.test + (f", seed {tested.seed}, {tested.resamples} resamples" if tested.seed is not None else "")),
+        ("tasks", _task_words(member)),
+        ("runs per task", f"{tested.runs_base} of base, {tested.runs_new} of new"),
+        ("unmeasured cells", f"{found.unmeasured_base:.1%} of base, {found.unmeasured_new:.1%} of new"),
+        ("difference, new - base", _number(tested.difference, "+.4f")),
+        (f"{tested.level:.4g} interval", "none" if tested.lo is None else f"[{tested.lo:+.4f}, {tested.hi:+.4f}]"),
+        ("p", _p_line(member)),
+        ("limit of the loss", f"{_number(tested.loss_limit, '.4f')}, one-sided {tested.level:.4g}; margin {rule.margin:g}"),
+        ("power at the margin", _power_words(member)),
+        ("decision", found.decision if member.article is None else f"{found.decision} by the claim"),
+    ]
+    if member.article is not None:
+        lines += _article_lines(member)
+    lines += [("because", reason) for reason in found.reasons]
+    lines += [("would settle it", found.settling)] if found.settling else []
+    lines += [("differs, as it may", text) for text in member.sameness.allowed]
+    lines += [("note", note) for note in (tested.undefined, tested.note) if note]
+    return lines
+
+
+def _task_words(member: Compared) -> str:
+    found = member.gated
+    only = [(found.only_base, "only in base"), (found.only_new, "only in new")]
+    unmatched = "".join(f", {count} {where}" for count, where in only if count)
+    clusters = f" in {counted(found.tested.clusters, 'cluster')}" if found.tested.clusters else ""
+    return f"{found.tested.n_tasks} in both{clusters}, {found.tested.n_informative} of them informative{unmatched}"
+
+
+def _p_line(member: Compared) -> str:
+    found = member.gated
+    if found.p is None:
+        return "none"
+    alone = found.tested.p_worse if found.rule.one_sided else found.tested.p
+    adjusted = f" (alone {p_words(alone)}; adjusted by Holm)" if alone is not None and alone != found.p else ""
+    return f"{p_words(found.p)}{adjusted}, {'one' if found.rule.one_sided else 'two'}-sided; alpha {found.rule.alpha:g}"
+
+
+def _power_words(member: Compared) -> str:
+    formula = _number(member.gated.power_at_margin, ".2f")
+    simulated = ", ".join(f"{one.value:.2f} {one.effect}" for one in member.power if one.value is not None)
+    return f"{formula} by formula" + (f"; by simulation {simulated}" if simulated else "")
+
+
+def _article_lines(member: Compared) -> list[tuple[str, str]]:
+    found = member.article
+    if found is None:
+        return []
+    lines = [("published rule", found.decision), ("", found.note)]
+    if found.undefined:
+        return [*lines, ("", found.undefined)]
+    return [
+        *lines,
+        ("A/A effect", f"{_number(found.mde, '.4f')}, from [{found.aa_lo:+.4f}, {found.aa_hi:+.4f}], halves of base's runs"),
+        ("A/B difference", f"{_number(found.difference, '+.4f')} [{found.lo:+.4f}, {found.hi:+.4f}] over new tasks"),
+        ("power at its effect", f"{_number(found.power_at_mde, '.2f')}, seed {found.seed}, {found.resamples} resamples"),
+    ]
+
+
+def _number(value: float | None, form: str) -> str:
+    return "undefined" if value is None else f"{value:{form}}"
+
+
+# --- JSON ----------------------------------------------------------------------------------------------------------------
+
+
+def as_json(outcome: Outcome) -> dict[str, Any]:
+    """All of it; docs/guide/gates.md describes the fields."""
+    return {
+        "format": FORMAT,
+        "decision": str(outcome.decision),
+        "exit_code": exit_code(outcome),
+        "sentence": sentence(outcome),
+        "rule": "claim" if outcome.first.article is None else "article",
+        "primary": outcome.first.benchmark,
+        "family": outcome.note,
+        "benchmarks": [_member(member) for member in outcome.members],
+    }
+
+
+def _member(member: Compared) -> dict[str, Any]:
+    facts = asdict(member.gated)
+    rule, tested, p = facts.pop("rule"), facts.pop("tested"), facts.pop("p")
+    alone = tested.pop("p"), tested.pop("p_worse")
+    return {
+        "benchmark": member.benchmark,
+        "base": _arm(member.base),
+        "new": _arm(member.new),
+        **facts,
+        "decision": str(member.decision),
+        "decision_by_claim": str(member.gated.decision),
+        **rule,
+        **tested,
+        "p": p,
+        "p_two_sided": alone[0],
+        "p_worse": alone[1],
+        "seed": tested["seed"],
+        "resamples": tested["resamples"],
+        "differs": list(member.sameness.allowed),
+        "recalibrate": list(member.sameness.demands),
+        "power_simulated": [{"effect": str(one.effect), **{name: getattr(one, name) for name in _POWER}} for one in member.power],
+        "article": None if member.article is None else asdict(member.article),
+    }
+
+
+def _arm(arm: Any) -> dict[str, str]:
+    cells = arm.cells
+    return {
+        "label": arm.label,
+        "study": cells.study,
+        "protocol": cells.protocol,
+        "stack": cells.stack,
+        "condition": cells.condition,
+    }
