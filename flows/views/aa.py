@@ -13,7 +13,7 @@ from evalnoise.stats.drift import ORDER_UNKNOWN, Drift, drift
 from evalnoise.stats.gates.aa import AaMde, aa_mde, bootstrap_delta, halves
 from evalnoise.stats.gates.gate import FEWEST_TASKS
 from evalnoise.stats.gates.side import Side, on_common_tasks
-from evalnoise.stats.planning.budget import rerun_budget
+from evalnoise.stats.planning.budget import rerun_budget, small_pilot
 from flows.views.gate import one_line, p_words
 from tasks.gating import Found
 
@@ -54,7 +54,7 @@ def measure_itself(found: Found, *, alpha: float, power: float) -> Itself:
         analytic=analytic,
         article=_article(side),
         drift=tested,
-        recommendation=_recommendation(analytic, tested, alpha=alpha, power=power),
+        recommendation=_recommendation(analytic, tested, int(side.varied.sum()), alpha=alpha, power=power),
         against=against,
     )
 
@@ -68,7 +68,7 @@ def _article(side: Side) -> dict[str, float] | None:
     return {"lo": lo, "hi": hi, "mde": max(abs(lo), abs(hi))}
 
 
-def _recommendation(found: AaMde, tested: Drift | None, *, alpha: float, power: float) -> str:
+def _recommendation(found: AaMde, tested: Drift | None, variable: int, *, alpha: float, power: float) -> str:
     if found.w is None:
         return f"measure it: {found.undefined}"
     if tested is not None and tested.q is not None and tested.q.p_permuted <= _DRIFTS:
@@ -77,12 +77,13 @@ def _recommendation(found: AaMde, tested: Drift | None, *, alpha: float, power: 
         return f"{counted(found.n_tasks, 'task')} decide nothing: a gate needs {FEWEST_TASKS}; read the outputs"
     if found.w == 0:
         return "nothing varied: no effect can be derived from that, and a gate on such records is inconclusive"
-    w = min(found.w, 0.5)
+    w, pilot = min(found.w, 0.5), (found.n_replicates, variable)
     runs = rerun_budget(w, w, found.n_tasks, _MARGIN, alpha=alpha, power=power)
-    if runs <= found.n_replicates:
-        return f"{counted(found.n_replicates, 'run')} per arm are enough for differences of {_MARGIN:g}, which need {runs}"
+    unsure = "; the pilot is small: `evalnoise budget` has the cautious budget" if small_pilot(*pilot) else ""
     at_hand = counted(found.n_replicates, "run")
-    return f"take {counted(runs, 'run')} per arm for differences of {_MARGIN:g}; {at_hand} per arm do not show them"
+    if runs <= found.n_replicates:
+        return f"{at_hand} per arm are enough for differences of {_MARGIN:g}, which need {runs}{unsure}"
+    return f"take {counted(runs, 'run')} per arm for differences of {_MARGIN:g}; {at_hand} per arm do not show them{unsure}"
 
 
 def print_aa(found: Itself) -> None:

@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import product
 
-from perf.coverage import anytime, components, intervals, ladder, paired
+from perf.coverage import agreement, anytime, components, intervals, ladder, paired
 from perf.coverage.gates import measure_gates, print_gates, print_nights
 from perf.coverage.rates import FAMILIES
 from perf.coverage.tally import Found, Place, Tally, merge
@@ -41,6 +41,7 @@ PARTS = {
     "ladder": Part(ladder.simulate, 0.25, 1000),
     "components": Part(components.simulate, 0.25, 1000),
     "paired": Part(paired.simulate, 0.5, 0),
+    "agreement": Part(agreement.simulate, 0.25, 500),
     "anytime": Part(anytime.simulate, 0.5, 0),
 }
 OTHERS = ("gates", "nights")
