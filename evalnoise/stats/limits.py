@@ -1,5 +1,7 @@
 """What N tasks with R runs can say about w at most: the variance of its estimate, and its limits when nothing varied.
 
+`mean_variance_bound` is the like for a mean of values in [0, 1], a score or pass^k.
+
 Tasks with the same number of runs form a group; a benchmark is `sizes` R_g (G,) and `counts` n_g (G,). Among all pass rates
 with a given w, the least favourable are equal rates when all tasks have the same R, and otherwise those that make the groups'
 slopes equal; both functions find them, so they are conservative for every set of rates.
@@ -53,6 +55,21 @@ def variance_bound(w: float, sizes: Ints, counts: Ints) -> float:
         slope = float(np.interp(-total * w, -totals, corners))
         v = np.clip((inverse - slope) / (2 * bend), 0.0, MAX_VARIANCE)
     return max(0.0, float(counts @ (v * inverse - v * v * bend)) / total**2)
+
+
+def mean_variance_bound(mean: float, factors: Floats, counts: Ints) -> float:
+    """Largest variance of a mean of estimates whose own variances are at most f_g t (1-t), over all t in [0, 1] with that mean.
+
+    t (1-t) is concave, so the t of a group are equal, t_g = 1/2 - slope / (2 f_g), held to [0, 1], and the bound is concave in
+    the mean. At one factor it is f mean (1-mean) / N. Factors (G,) differ from each other.
+    """
+    # Each t_g falls in a straight line from 1 to 0 as the slope rises, so the total is linear between these corners.
+    corners = np.sort(np.concatenate([-factors, factors]))
+    totals = np.clip(0.5 - corners[:, None] / (2 * factors), 0.0, 1.0) @ counts
+    total = int(counts.sum())
+    slope = float(np.interp(-total * mean, -totals, corners))
+    t = np.clip(0.5 - slope / (2 * factors), 0.0, 1.0)
+    return float(counts @ (factors * t * (1 - t))) / total**2
 
 
 def bisect(falling: Callable[[float], float], low: float, high: float) -> float:

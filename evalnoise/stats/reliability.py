@@ -22,6 +22,7 @@ from scipy.special import ndtri
 from evalnoise.stats.bootstrap import RESAMPLES, joint_task_bootstrap, percentile_interval
 from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, alpha_of, joined
 from evalnoise.stats.intervals import ONE_TASK
+from evalnoise.stats.limits import bisect, groups, mean_variance_bound
 from evalnoise.stats.patterns import distinct_rows
 from evalnoise.stats.variance import NO_TASK, Floats, Ints, checked_counts, clopper_pearson
 
@@ -101,8 +102,9 @@ def reliability(
     `population`: percentiles of the task bootstrap, one for all of them. `benchmark`: the mean +- z SE with
     SE^2 = sum(U^2 - C(c,2k)/C(n,2k))/N^2, unbiased, because C(c,2k)/C(n,2k) is unbiased for p^(2k): from 4k runs and 10 variable
     tasks on, or 2k runs and 40. With fewer it misses too often, and under 2k runs there is no unbiased variance. But
-    Var U <= (k/n) theta (1-theta) for theta = p^k (Hoeffding 1948: n Var U falls with n), and theta (1-theta) is concave, so all
-    m with |U - m| <= z sqrt(m (1-m) sum(k/n)/N^2) are an interval that no rates make too narrow.
+    Var U <= (k/n) theta (1-theta) for theta = p^k (Hoeffding 1948: n Var U falls with n). V(m), the largest sum of these over
+    all theta with mean m, over N^2, is m (1-m) k/(n N) at equal runs, and concave at any. All m with |U - m| <= z sqrt(V(m))
+    are an interval for which no rates have a larger variance.
 
     A k that is larger than the runs of some measured task is undefined. Tasks without any run do not enter, and are counted.
 
@@ -149,6 +151,7 @@ def reliability(
 
 def task_values(passes: ArrayLike, runs: ArrayLike, k: int, *, of: Of) -> Floats:
     """pass@k or pass^k of each task, shape (N,); every task needs k runs. ValueError if one has fewer."""
+    of = Of(of)
     c, n = checked_counts(passes, runs)
     if n.size and int(n.min()) < k:
         raise ValueError(f"task {int(np.argmin(n))}: {int(n.min())} runs say nothing about {k}")
@@ -218,8 +221,7 @@ def _benchmark(base: Estimate, tasks: _Patterns, k: int, of: Of, *, level: float
         half = z * math.sqrt(squared)
         lo, hi = max(0.0, value - half), min(1.0, value + half)
         return dataclasses.replace(base, method=Method.PLUG_IN).spanning(lo, hi, level=level, covers=Covers.BENCHMARK)
-    weight = z * z * float(np.sum(k / tasks.runs)) / len(tasks.runs) ** 2
-    lo, hi = _widest(value, weight)
+    lo, hi = _widest(value, tasks.runs, k, z)
     return dataclasses.replace(base, method=Method.EQUAL_P, note=joined(base.note, WIDEST)).spanning(
         lo, hi, level=level, covers=Covers.BENCHMARK
     )  # fmt: skip
@@ -237,8 +239,20 @@ def _squared_error(tasks: _Patterns, k: int, of: Of) -> Fraction:
     return total / len(tasks.runs) ** 2
 
 
-def _widest(value: float, weight: float) -> tuple[float, float]:
-    """Both ends of {m in [0, 1] : (value - m)^2 <= weight m (1-m)}: Wilson's interval."""
-    middle = (value + weight / 2) / (1 + weight)
-    half = math.sqrt(weight * (value * (1 - value) + weight / 4)) / (1 + weight)
-    return max(0.0, middle - half), min(1.0, middle + half)
+def _widest(value: float, runs: Ints, k: int, z: float) -> tuple[float, float]:
+    """Both ends of {m in [0, 1] : (value - m)^2 <= z^2 V(m)}, V the largest variance; Wilson's interval at equal runs."""
+    sizes, counts = groups(runs)
+    factors = k / sizes
+    if len(sizes) == 1:
+        weight = z * z * float(factors[0]) / len(runs)
+        middle = (value + weight / 2) / (1 + weight)
+        half = math.sqrt(weight * (value * (1 - value) + weight / 4)) / (1 + weight)
+        return max(0.0, middle - half), min(1.0, middle + half)
+
+    def inside(m: float) -> float:
+        return z * z * mean_variance_bound(m, factors, counts) - (value - m) ** 2
+
+    # V is concave, so the set is an interval around the value, and each end a single crossing, or 0 or 1 itself.
+    lo = bisect(lambda m: -inside(m), 0.0, value) if value > 0 else 0.0
+    hi = bisect(inside, value, 1.0) if value < 1 else 1.0
+    return lo, hi

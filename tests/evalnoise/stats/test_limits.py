@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalnoise.stats.limits import groups, largest_s2, none_varied_benchmark, none_varied_population, variance_bound
+from evalnoise.stats.limits import (
+    groups,
+    largest_s2,
+    mean_variance_bound,
+    none_varied_benchmark,
+    none_varied_population,
+    variance_bound,
+)
 
 RUNS = st.lists(st.integers(2, 12), min_size=1, max_size=6)
 
@@ -95,3 +102,26 @@ def test_population_limit_is_at_most_a_quarter():
 def test_largest_sample_variance(runs, largest):
     assert largest_s2(runs) == pytest.approx(largest)
     assert largest_s2(runs) == pytest.approx(max(np.var([1] * k + [0] * (runs - k), ddof=1) for k in range(runs + 1)))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 30), st.floats(0, 1)), min_size=1, max_size=12))
+def test_no_values_with_that_mean_have_a_larger_variance(tasks):
+    runs, values = np.array([n for n, _ in tasks]), np.array([t for _, t in tasks])
+    sizes, counts = groups(runs)
+    actual = float(np.sum(values * (1 - values) / runs)) / len(runs) ** 2
+    assert mean_variance_bound(float(values.mean()), 1 / sizes, counts) >= actual - 1e-12
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=8), st.floats(0, 1), st.floats(0, 1))
+def test_the_bound_of_a_mean_is_concave_and_known_at_equal_runs(runs, a, b):
+    sizes, counts = groups(np.array(runs))
+
+    def bound(m):
+        return mean_variance_bound(m, 3 / sizes, counts)
+
+    assert bound((a + b) / 2) >= (bound(a) + bound(b)) / 2 - 1e-12
+    assert (bound(0.0), bound(1.0)) == (0, 0)
+    n = len(runs)
+    assert mean_variance_bound(a, np.array([0.3]), np.array([n])) == pytest.approx(0.3 * a * (1 - a) / n, abs=1e-15)

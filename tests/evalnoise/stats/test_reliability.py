@@ -112,6 +112,30 @@ def test_the_interval_for_new_runs_covers(runs, k):
     assert missed.max() / 200 <= 0.06
 
 
+@pytest.mark.parametrize(("few", "k", "rate"), [(2, 1, 0.5), (1, 1, 0.5), (2, 2, 0.7)])
+def test_the_widest_interval_covers_at_unequal_runs(few, k, rate):
+    """The noise sits in the tasks with few runs: all the others always fail. An equal share of it for each task is too little."""
+    rng = np.random.default_rng(few * 10 + k)
+    rates, runs = np.r_[np.full(10, rate), np.zeros(90)], np.r_[np.full(10, few), np.full(90, 20)]
+    missed = np.zeros(2)
+    for _ in range(400):
+        interval = both(reliability(rng.binomial(runs, rates), runs, [k], seed=1, resamples=1), f"pass^{k}")[1]
+        assert interval.method == Method.EQUAL_P
+        missed += [np.mean(rates**k) < interval.lo, np.mean(rates**k) > interval.hi]
+    assert missed.max() / 400 <= 0.05
+
+
+def test_unequal_runs_that_hardly_differ_have_wilsons_interval():
+    equal = both(reliability([3] * 20 + [0] * 20, [10**6] * 40, [2], **DRAWN), "pass^2")[1]
+    other = both(reliability([3] * 20 + [0] * 20, [10**6] * 20 + [10**6 + 1] * 20, [2], **DRAWN), "pass^2")[1]
+    assert other.hi == pytest.approx(equal.hi, rel=1e-4)
+    for counts, ends in (([0] * 40, (0.0, None)), ([5] * 20 + [6] * 20, (None, 1.0))):
+        found = both(reliability(counts, [5] * 20 + [6] * 20, [2], **DRAWN), "pass^2")[1]
+        for end, want in zip((found.lo, found.hi), ends, strict=True):
+            assert want is None or end == want
+        assert 0 <= found.lo < found.hi <= 1
+
+
 def test_the_variance_is_unbiased():
     """U^2 - C(c,2k)/C(n,2k) against the exact variance of U, summed over all pass counts."""
     runs, k, p = 9, 3, 0.6
