@@ -126,8 +126,10 @@ class NullCheck:
 
 DEPENDENT = (
     "pairs that share a seed depend on one another, so shares over all pairs scatter more than independent ones would; the exact"
-    " chance is of pairs that share none. More small p-values than expected: seeds differ by more than their samples do"
+    " chance is of pairs that share none"
 )
+_SEEN = 0.05
+"""Exact chance, times the number of levels, under which seeds are said to differ."""
 
 
 def null_check(samples: Samples, *, levels: Sequence[float] = (0.05, 0.01)) -> NullCheck:
@@ -140,15 +142,29 @@ def null_check(samples: Samples, *, levels: Sequence[float] = (0.05, 0.01)) -> N
     known = ~np.isnan(p)
     apart = known & (found.a % 2 == 0) & (found.b == found.a + 1)
     values = p[known]
+    shares = tuple(_null_share(level, values, p[apart]) for level in levels)
     return NullCheck(
         seeds=len(samples.runs),
         pairs=int(known.sum()),
         left_out=int((~known).sum()),
-        shares=tuple(_null_share(level, values, p[apart]) for level in levels),
+        shares=shares,
         distance=_distance(values),
         undefined="" if values.size else "no pair of seeds has a p-value",
-        note=DEPENDENT,
+        note=f"{DEPENDENT}. {_said(shares)}",
     )
+
+
+def _said(shares: Sequence[NullShare]) -> str:
+    """What the exact chances say, over all levels by Bonferroni."""
+    chances = [share.p_more for share in shares if share.p_more is not None]
+    if not chances:
+        return "There is no pair of which it could be taken, so nothing is shown"
+    p = min(1.0, min(chances) * len(chances))
+    of = max(share.disjoint_pairs for share in shares)
+    at = f"exact p {p:.2g} over the levels, of {of} {'pair' if of == 1 else 'pairs'} that share no seed"
+    if p < _SEEN:
+        return f"More small p-values than chance gives ({at}): seeds differ by more than their samples do"
+    return f"No more small p-values than chance may give ({at}): that seeds differ by more than their samples do is not shown"
 
 
 def _null_share(level: float, p: Floats, apart: Floats) -> NullShare:

@@ -89,6 +89,9 @@ def test_seeds_of_one_model_look_alike():
     assert one.share == pytest.approx(0.01, abs=0.02)
     assert five.p_more > 0.05
     assert found.distance < 0.25
+    assert "is not shown" in found.note
+    assert "20 pairs that share no seed" in found.note
+    assert "depend on one another" in found.note
 
 
 def test_seeds_that_differ_are_found():
@@ -97,12 +100,15 @@ def test_seeds_that_differ_are_found():
     assert found.shares[0].p_more < 1e-3
     assert found.shares[0].p_more == pytest.approx(stats.binom.sf(found.shares[0].disjoint - 1, 20, 0.05))
     assert found.distance > 0.3
+    assert found.note.endswith("seeds differ by more than their samples do")
+    assert "More small p-values than chance gives" in found.note
 
 
 def test_no_pair_of_seeds_with_a_p_value():
     found = null_check(samples_of(np.ones((2, 4, 1), int)))
     assert (found.pairs, found.left_out, found.shares[0].share, found.distance) == (0, 1, None, None)
     assert found.undefined
+    assert "nothing is shown" in found.note
 
 
 def test_tasks_by_difficulty():
