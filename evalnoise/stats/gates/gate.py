@@ -23,6 +23,12 @@ from evalnoise.stats.multiplicity import adjusted
 
 FEWEST_TASKS = 20
 MOST_UNMEASURED = 0.1
+AT_ODDS = (
+    "test and difference disagree in sign, because the runs are uneven: the test weighs tasks by their runs, the difference does not; "
+    "measure the missing cells"
+)
+_NO_DIFFERENCE = 1e-12
+"""Differences up to this are 0 but for rounding."""
 _UNLIKELY = math.log(0.01)
 
 
@@ -30,7 +36,7 @@ class Decision(StrEnum):
     """What a gate says."""
 
     BLOCK = "block"
-    """Significant and worse."""
+    """Significant and worse, both by the test."""
     PASS = "pass"  # noqa: S105 - no password
     """A loss of the margin or more is excluded, and nothing significant stands against it."""
     INCONCLUSIVE = "inconclusive"
@@ -63,6 +69,7 @@ class GateRule:
     def __post_init__(self) -> None:
         if self.claim not in {Covers.BENCHMARK, Covers.POPULATION}:
             raise ValueError(f"a claim is benchmark or population, not {self.claim!r}")
+        object.__setattr__(self, "claim", Covers(self.claim))
         if not 0 < self.margin <= 1:
             raise ValueError(f"a margin is a loss of score in (0, 1], not {self.margin!r}")
         if not 0 < self.alpha < 0.5:
@@ -198,10 +205,12 @@ def _unmeasured(new: Side, base: Side, rule: GateRule) -> list[str]:
 def decided(found: Gated, p: float | None) -> Gated:
     """The same records decided with this p, for instance one that is adjusted for several benchmarks."""
     rule, tested = found.rule, found.tested
-    worse = tested.difference is not None and tested.difference < 0
-    significant = p is not None and p <= rule.alpha
+    # An adjusted p keeps the direction of the test that it was made from.
+    towards_worse = tested.p_worse is not None and tested.p_worse < 0.5
+    worse = p is not None and p <= rule.alpha and (rule.one_sided or towards_worse)
     within = tested.loss_limit is not None and tested.loss_limit < rule.margin
-    decision, reason = _verdict(rule, worse=worse and significant, within=within)
+    at_odds = _at_odds(tested, p, rule, towards_worse=towards_worse)
+    decision, reason = (Decision.INCONCLUSIVE, AT_ODDS) if at_odds else _verdict(rule, worse=worse, within=within)
     reasons = [reason]
     if found.unfit:
         seems = f"without that it would be {decision}" if decision is not Decision.INCONCLUSIVE else ""
@@ -209,7 +218,7 @@ def decided(found: Gated, p: float | None) -> Gated:
         decision = Decision.INCONCLUSIVE
     elif tested.undefined and p is None and decision is not Decision.PASS:
         reasons.append(tested.undefined)
-    open_question = decision is Decision.INCONCLUSIVE and not found.unfit
+    open_question = decision is Decision.INCONCLUSIVE and not found.unfit and not at_odds
     runs, words = _runs_to_settle(tested, rule) if open_question else (None, "")
     tasks = tested.tasks_for(rule.margin, rule.alpha) if open_question else None
     if tasks is not None:
@@ -217,6 +226,15 @@ def decided(found: Gated, p: float | None) -> Gated:
     return dataclasses.replace(
         found, decision=decision, reasons=tuple(reasons), p=p, runs_to_settle=runs, tasks_to_settle=tasks, settling=words
     )
+
+
+def _at_odds(tested: Tested, p: float | None, rule: GateRule, *, towards_worse: bool) -> bool:
+    """Whether a test that is significant in either direction goes the other way than the difference of scores."""
+    if p is None or tested.p is None or tested.difference is None:
+        return False
+    significant = p <= rule.alpha or (rule.one_sided and not towards_worse and tested.p <= 2 * rule.alpha)
+    same = tested.difference < -_NO_DIFFERENCE if towards_worse else tested.difference > _NO_DIFFERENCE
+    return significant and not same
 
 
 def _verdict(rule: GateRule, *, worse: bool, within: bool) -> tuple[Decision, str]:

@@ -10,7 +10,7 @@ from evalnoise.stats.drift import drift, run_sums
 from evalnoise.stats.estimate import Covers
 from evalnoise.stats.gates.aa import NO_SPLIT, aa_mde, article_rule, bootstrap_delta, halves
 from evalnoise.stats.gates.claims import HowTested
-from evalnoise.stats.gates.gate import Decision, GateRule, gate, settle
+from evalnoise.stats.gates.gate import AT_ODDS, Decision, GateRule, gate, settle
 from evalnoise.stats.gates.power import simulate, simulate_article_power, simulate_gate_power
 from evalnoise.stats.gates.side import Side, counted_side, side_of
 from evalnoise.stats.planning.budget import rerun_budget
@@ -98,6 +98,45 @@ def test_runs_that_are_there_already_are_not_asked_for_again():
     assert found.decision is Decision.INCONCLUSIVE
     assert found.runs_to_settle > 200
     assert "if the difference stays" in found.settling
+
+
+def uneven():
+    """Tasks with one run lose all, those with many win a little: the test, which weighs by runs, says better, the mean says worse."""
+    n, runs = 200, 20
+    base, new, measured = np.zeros((n, runs)), np.zeros((n, runs)), np.ones((n, runs), bool)
+    base[:20] = 1
+    measured[:20, 1:] = False
+    base[20:, :9] = 1
+    new[20:, :10] = 1
+    return new[:, ::-1], base, measured[:, ::-1]
+
+
+@pytest.mark.parametrize("one_sided", [False, True])
+@pytest.mark.parametrize("better", [False, True])
+def test_a_test_that_contradicts_the_difference_decides_nothing(one_sided, better):
+    new, base, measured = uneven()
+    new, base = (new, base) if better else (1 - new, 1 - base)
+    found = gate(side_of(new, measured), side_of(base), GateRule(one_sided=one_sided))
+    assert (found.tested.p_worse > 0.999) if better else (found.tested.p_worse < 0.001)
+    assert (found.tested.difference < 0) == better
+    assert found.decision is Decision.INCONCLUSIVE
+    assert found.reasons == (AT_ODDS,)
+    assert "measure the missing cells" in AT_ODDS
+    assert found.settling == ""
+    family = settle([found] * 3)
+    assert [member.decision for member in family.members] == [Decision.INCONCLUSIVE] * 3
+
+
+def test_adjusted_members_keep_the_direction_of_their_test():
+    """By Holm 0.04 becomes 0.08: no longer significant either way, so that the difference alone is no contradiction."""
+    new, base, measured = uneven()
+    found = gate(side_of(new, measured), side_of(base), RULE)
+    weak = dataclasses.replace(found, tested=dataclasses.replace(found.tested, p=0.04, p_worse=0.98, loss_limit=0.5))
+    worse = dataclasses.replace(weak, tested=dataclasses.replace(weak.tested, p_worse=0.02, difference=-0.1))
+    assert AT_ODDS in settle([found, weak]).members[1].reasons
+    assert AT_ODDS not in settle([found, weak, weak]).members[1].reasons
+    assert settle([found, worse]).members[1].decision is Decision.BLOCK
+    assert settle([found, worse, worse]).members[1].decision is Decision.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("claim", [Covers.BENCHMARK, Covers.POPULATION])
