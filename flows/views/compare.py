@@ -15,7 +15,7 @@ from rich.text import Text
 
 from evalnoise.report.numbers import counted
 from evalnoise.stats.models.checkpoints import Averaging, NullCheck
-from evalnoise.stats.models.noise import FEW_TASKS
+from evalnoise.stats.models.noise import FEW_TASKS, single_samples
 from flows.cli_errors import printable
 from flows.views.compare_data import NO_NEW_RUNS, Compared, Floats, reasons, rows
 
@@ -93,7 +93,7 @@ def sentences(found: Compared) -> list[str]:
             else ""
         )
     )
-    told += [*_noise_sentences(found), *_few_tasks(found)]
+    told += [*_noise_sentences(found), *_few_tasks(found), *_single_samples(found)]
     if found.once_drawn:
         told.append(f"Note: {NO_NEW_RUNS}.")
     fit = found.fit
@@ -143,6 +143,15 @@ def _few_tasks(found: Compared) -> Iterator[str]:
     if few < FEW_TASKS:
         tasks = counted(few, "task")
         yield f"Note: only {tasks}: the normal p is too small; for stacks of a study `contrasts` has the paired t."
+
+
+def _single_samples(found: Compared) -> Iterator[str]:
+    """Of the pair with the most such tasks."""
+    pairs = found.pairs
+    lacking = np.where(np.isnan(pairs.of_runs), 0, pairs.n_tasks - pairs.n_twice)
+    if found.asked.covers == "benchmark" and lacking.any():
+        most = int(np.argmax(lacking))
+        yield f"Note: {single_samples(int(pairs.n_tasks[most]), int(pairs.n_twice[most]))}."
 
 
 def _noise_sentences(found: Compared) -> Iterator[str]:

@@ -107,6 +107,16 @@ def test_one_sample_each(tmp_path):
     assert "undefined (-): one sample per task" in run("--file", path)
 
 
+def test_tasks_with_one_sample_are_named(tmp_path):
+    path, scores = tmp_path / "some.csv", table(2, 60, 3)
+    with path.open("w", encoding="utf-8") as out:
+        out.write("model,task,sample,score\n")
+        out.writelines(f"{m},{t},{k},{scores[m, t, k]}\n" for m in (0, 1) for t in range(60) for k in range(3 if t < 20 else 1))
+    assert "Note: 40 of 60 tasks have one sample in a model" in run("--file", path, "--covers", "benchmark")
+    (pair,) = json.loads(run("--file", path, "--json", "--covers", "benchmark"))["pairs"]
+    assert "40 of 60 tasks have one sample" in pair["note"]
+
+
 def test_averages_and_the_null_check(tmp_path):
     path = tmp_path / "seeds.csv"
     write(path, table(6, 100, 1), [f"run-{side}-{i}" for side in "ab" for i in range(3)])

@@ -67,14 +67,16 @@ def row(connection: duckdb.DuckDBPyConnection, a: str = "s/a/x", b: str = "s/a/y
 
 @st.composite
 def arms(draw: st.DrawFn) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Two arms on the same tasks: 0 and 1 or quarters, with holes or none, where each task has a cell in each."""
+    """Two arms on the same tasks: 0 and 1 or quarters, with holes and tasks of one run or none; each task has a cell in each."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n, grid, holes = draw(st.integers(1, 30)), draw(st.sampled_from([1, 4])), draw(st.sampled_from([0.0, 0.3]))
+    lone = draw(st.sampled_from([0.0, 0.5]))  # Share of the tasks with one run.
     found = []
     for _ in range(2):
         k = draw(st.integers(1, 6))
         scores = rng.binomial(grid, rng.random((n, 1)), (n, k)) / grid
         hole = rng.random((n, k)) < holes
+        hole[rng.random(n) < lone] = True
         hole[:, 0] = False
         found.append(np.where(hole, np.nan, scores))
     return found[0], found[1]
@@ -124,6 +126,14 @@ def test_tasks_of_one_arm_only_are_counted_and_in_no_number(sql) -> None:
     put(sql, {"x": a, "y": b})
     found = row(sql)
     assert (found["n_tasks"], found["n_unmatched"], found["score_a"]) == (2, 1, 0.75)
+
+
+def test_a_task_of_one_run_has_the_arm_s_mean_variance(sql) -> None:
+    a, b = np.array([[1.0, 0.0], [1.0, np.nan]]), np.array([[0.0, 0.0], [1.0, 0.0]])
+    put(sql, {"x": a, "y": b})
+    found = row(sql)
+    assert found["se_runs"] ** 2 == pytest.approx(((0.5 / 2 + 0) + (0.5 / 1 + 0.5 / 2)) / 2 / 2)
+    assert (found["n_tasks"], found["n_twice"], found["data"]) == (2, 1, None)
 
 
 def test_one_run_is_undefined_not_zero(sql) -> None:

@@ -43,11 +43,11 @@ class Noise:
     of_mean: float | None
     """Variance over tasks of the mean over the samples at hand: data + w_a/K_a + w_b/K_b."""
     of_runs: float | None
-    """Mean over tasks of the variance of that mean over new runs: w_a/K_a + w_b/K_b."""
+    """Mean over tasks of the variance of that mean over new runs: w_a/K_a + w_b/K_b. A task with one sample has its model's w."""
     undefined: str = ""
     """Why total and of_mean are None; empty otherwise."""
     parts_undefined: str = ""
-    """Why data, prediction and of_runs are None; empty otherwise."""
+    """Why data is None, and with it prediction and of_runs where they are; empty otherwise."""
     note: str = ""
     """When not to trust it; empty otherwise."""
 
@@ -155,7 +155,7 @@ class AllPairs:
         """The same by Benjamini and Hochberg."""
         return self.adjusted(p_values, Adjustment.BENJAMINI_HOCHBERG)
 
-    def adjusted(self, p_values: Floats | None, method: Adjustment) -> Floats:
+    def adjusted(self, p_values: Floats | None, method: Adjustment | str) -> Floats:
         """The same by either."""
         p = self.p_value if p_values is None else p_values
         known = ~np.isnan(p)
@@ -206,8 +206,18 @@ def _note(n: int, twice: int, number: dict[str, float | None]) -> str:
     same = SAME_SAMPLES if number["total"] is not None and number["mean"] == 0 and number["of_mean"] == 0 else ""
     few = f"only {n} tasks: the normal p-value is too small; quote the paired t" if 1 < n < FEW_TASKS else ""
     partly = f"data and prediction noise stand on the {twice} of {n} tasks that both have twice" if 0 < twice < n else ""
+    single = single_samples(n, twice) if number["of_runs"] is not None else ""
     below = BELOW_ZERO if number["data"] is not None and number["data"] < 0 else ""
-    return "; ".join(text for text in (same, few, partly, below) if text)
+    return "; ".join(text for text in (same, few, partly, single, below) if text)
+
+
+def single_samples(n_tasks: int, n_twice: int) -> str:
+    """How many tasks have one sample, and what stands in for their variance; empty when none has."""
+    if n_tasks == n_twice:
+        return ""
+    return (
+        f"{n_tasks - n_twice} of {n_tasks} tasks have one sample in a model: its mean variance over new runs stands in for theirs"
+    )
 
 
 def against_itself(single: Noise) -> Noise:

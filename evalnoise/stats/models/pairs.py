@@ -30,7 +30,8 @@ def single_noise(scores: ArrayLike, measured: ArrayLike | None = None) -> Noise:
 
     total = var A; data = var(mean A) - w/K; prediction = mean var(A, 1) + w/K = w, all ddof 0, w/K = mean var(A, 1) / (K-1).
     Source: Wang, table 1. With unequal K: total = var(means) + mean v, v the task's variance (ddof 0); data and prediction over
-    the tasks with two samples. Raises ValueError for scores that are not finite.
+    the tasks with two samples; of_runs over all, a task with one sample having w for its variance. Raises ValueError for scores
+    that are not finite.
     """
     s = samples_of(np.asarray(scores)[None], None if measured is None else np.asarray(measured)[None])
     # Against nothing: a model whose every sample is 0 adds no variance and leaves the difference as it is.
@@ -53,6 +54,7 @@ def paired_noise(a: ArrayLike, b: ArrayLike, measured_a: ArrayLike | None = None
 
     total = var A + var B - 2 cov(mean A, mean B); data = var(mean A - mean B) - b; prediction = mean(var(A,1) + var(B,1)) + b;
     b = mean var(A,1)/(K_A-1) + mean var(B,1)/(K_B-1), all ddof 0. So prediction = w_A + w_B. Source: Wang, section 3.
+    With unequal K, of_runs is the mean over all tasks of s2_A/K_A + s2_B/K_B; a task with one sample has its model's mean s2.
 
     Raises:
         ValueError: The arrays differ in tasks, hold what is no score, or are one array: a model against itself needs distinct
@@ -121,6 +123,7 @@ class _Tables:
 
     once: Floats
     twice: Floats
+    single: Floats
     uneven: bool
     """Whether some task has one sample: then the parts stand on other tasks than the total."""
     binary: bool
@@ -143,6 +146,7 @@ class _Tables:
         return cls(
             once=(runs >= 1).astype(np.float64),
             twice=(runs >= 2).astype(np.float64),
+            single=(runs == 1).astype(np.float64),
             uneven=bool(np.any(runs == 1)),
             binary=s.binary,
             most=runs.max(axis=1, initial=0),
@@ -168,8 +172,10 @@ def _block(t: _Tables, start: int, stop: int) -> dict[str, NDArray[np.float64] |
         of_mean = np.where(enough, sums["variance"], np.nan)
         within = _mean_of(t.within, t.once, here, at, n)
         prediction = _mean_of(t.s2, t.twice, here, at, twice)
-        of_runs = _mean_of(t.s2_per_run, t.twice, here, at, twice)
-        spread = _over_tasks(t, t.twice, here, at)["variance"] if t.uneven else sums["variance"]
+        of_runs = of_runs_twice = _mean_of(t.s2_per_run, t.twice, here, at, twice)
+        spread = sums["variance"]
+        if t.uneven:
+            of_runs, spread = _of_runs(t, here, at, n), _over_tasks(t, t.twice, here, at)["variance"]
         z, z_runs = _ratio(difference, of_mean, n), _ratio(difference, of_runs, n)
         q_a, q_b = ((sums[side] * t.mean[1] - sums["product"]) / (n * float(t.mean[1]) ** 2) for side in ("a", "b"))
     single = (t.most[a] <= 1) & (t.most[b] <= 1) & t.binary
@@ -184,10 +190,10 @@ def _block(t: _Tables, start: int, stop: int) -> dict[str, NDArray[np.float64] |
         "score_b": score_b,
         "mean": difference,
         "total": np.where(enough, of_mean + within, np.nan),
-        "data": np.where(parts, spread - of_runs, np.nan),
+        "data": np.where(parts, spread - of_runs_twice, np.nan),
         "prediction": np.where(twice > 0, prediction, np.nan),
         "of_mean": of_mean,
-        "of_runs": np.where(twice > 0, of_runs, np.nan),
+        "of_runs": np.where(n > 0, of_runs, np.nan),
         "q_a": np.where(won, q_a, np.nan),
         "q_b": np.where(won, q_b, np.nan),
         "wins": wins,
@@ -242,6 +248,15 @@ def _mean_of(table: tuple[Floats, int], known: Floats, here: _Here, at: _At, n: 
     """Mean over the common tasks of the sum of both models' parts."""
     x = table[0] * known
     return np.asarray(np.add(*_where_known(x, known, here, at)) / (n * float(table[1])))
+
+
+def _of_runs(t: _Tables, here: _Here, at: _At, n: Floats) -> Floats:
+    """Mean over all common tasks of s2/K of both; a task with one sample has its model's mean s2; NaN without one."""
+    total = np.add(*_where_known(t.s2_per_run[0], t.once, here, at)) / float(t.s2_per_run[1])
+    sides = [_where_known(x, t.once, here, at) for x in (t.s2[0], t.twice, t.single)]
+    for s2, twice, single in zip(*sides, strict=True):
+        total = total + s2 / (twice * float(t.s2[1])) * single
+    return np.asarray(total / n)
 
 
 def _ratio(difference: Floats, variance: Floats, n: Floats) -> Floats:

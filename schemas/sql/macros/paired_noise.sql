@@ -25,7 +25,7 @@
 --   se_data: The part of it that more runs cannot lessen; null also where data came out below 0.
 --   se_prediction: Standard error of a difference of two single runs on these tasks (benchmark).
 --   se_mean: Standard error of `difference` itself, with all runs of both arms, for new tasks (population).
---   se_runs: The same for new runs of these tasks (benchmark).
+--   se_runs: The same for new runs of these tasks (benchmark). A task with one run in an arm has the arm's mean variance within tasks.
 --   undefined: What is null and why; empty otherwise.
 CREATE MACRO paired_noise(a, b) AS TABLE
 WITH tasks_a AS (
@@ -60,7 +60,8 @@ paired AS (
     greatest(0, (x.squares * x.runs - x.total * x.total) / (x.runs * x.runs))
     + greatest(0, (y.squares * y.runs - y.total * y.total) / (y.runs * y.runs)) AS spread,
     x.variance + y.variance AS within,
-    x.variance / x.runs + y.variance / y.runs AS within_means
+    x.variance / x.runs + y.variance / y.runs AS within_means,
+    coalesce(x.variance, avg(x.variance) OVER ()) / x.runs + coalesce(y.variance, avg(y.variance) OVER ()) / y.runs AS of_runs
   FROM tasks_a AS x
   JOIN tasks_b AS y ON y.benchmark = x.benchmark AND y.task_id = x.task_id
 ),
@@ -77,7 +78,8 @@ sums AS (
     avg(spread) AS spread,
     var_pop(mean_a - mean_b) FILTER (WHERE twice) AS of_mean_twice,
     avg(within) FILTER (WHERE twice) AS prediction,
-    avg(within_means) FILTER (WHERE twice) AS of_runs
+    avg(within_means) FILTER (WHERE twice) AS of_runs_twice,
+    avg(of_runs) AS of_runs
   FROM paired
 ),
 
@@ -85,7 +87,7 @@ defined AS (
   SELECT
     *,
     of_mean + spread AS total,
-    CASE WHEN n_twice >= 2 THEN of_mean_twice - of_runs END AS data
+    CASE WHEN n_twice >= 2 THEN of_mean_twice - of_runs_twice END AS data
   FROM sums
 )
 

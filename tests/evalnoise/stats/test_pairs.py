@@ -81,6 +81,12 @@ def brute(a, b, known_a, known_b):
     twice = [(x, y) for x, y in rows if len(x) > 1 and len(y) > 1]
     s2 = np.array([np.var(x, ddof=1) + np.var(y, ddof=1) for x, y in twice])
     noise = np.array([np.var(x, ddof=1) / len(x) + np.var(y, ddof=1) / len(y) for x, y in twice])
+    sides = [[row[side] for row in rows] for side in (0, 1)]
+    w = [[np.var(x, ddof=1) for x in side if len(x) > 1] for side in sides]
+    of_runs = [
+        np.mean([(np.var(x, ddof=1) if len(x) > 1 else np.mean(s2)) / len(x) for x in side])
+        for side, s2 in zip(sides, w, strict=True) if s2
+    ]  # fmt: skip
     again = np.array([x.mean() - y.mean() for x, y in twice])
     return {
         "n_tasks": len(rows),
@@ -89,7 +95,7 @@ def brute(a, b, known_a, known_b):
         "total": np.var(gaps) + within.mean() if len(rows) > 1 else None,
         "of_mean": np.var(gaps) if len(rows) > 1 else None,
         "prediction": s2.mean() if twice else None,
-        "of_runs": noise.mean() if twice else None,
+        "of_runs": sum(of_runs) if len(of_runs) == 2 else None,
         "data": np.var(again) - noise.mean() if len(twice) > 1 else None,
     }
 
@@ -132,6 +138,31 @@ def test_different_numbers_of_samples_are_unbiased():
     # The variance over these 40 tasks loses, as ddof 0 does, what their mean scatters: sum of the tasks' variances over N^2.
     lost = np.mean((p * (1 - p) / runs_a + q * (1 - q) / runs_b) / 40)
     assert np.mean(total) == pytest.approx(np.var(p - q) + spread.mean() - lost, abs=0.01)
+
+
+def test_tasks_with_one_sample_have_the_models_mean_variance():
+    """By hand: w is 1/2 of either, from its first two tasks; the third has one sample of a, the fourth of b."""
+    a, known_a = [[1, 0], [1, 1], [1, 0], [1, 1]], [[1, 1], [1, 1], [1, 0], [1, 1]]
+    b, known_b = [[0, 1], [0, 0], [1, 0], [1, 0]], [[1, 1], [1, 1], [1, 1], [1, 0]]
+    found = paired_noise(a, b, known_a, known_b)
+    w_a, w_b = (0.5 + 0 + 0) / 3, (0.5 + 0 + 0.5) / 3
+    assert found.of_runs == pytest.approx(((0.5 / 2 + 0 + w_a + 0) + (0.5 / 2 + 0 + 0.5 / 2 + w_b)) / 4, abs=1e-15)
+    assert (found.n_tasks, found.n_twice) == (4, 2)
+    assert "2 of 4 tasks have one sample" in found.note
+    # Of no task both have two samples, yet each has a variance.
+    other = paired_noise(a, b, [[1, 1]] * 2 + [[1, 0]] * 2, [[1, 0]] * 2 + [[1, 1]] * 2)
+    assert other.of_runs == pytest.approx(((0.25 + 0 + 2 * 0.25) + (2 * 0.5 + 0.25 + 0.25)) / 4, abs=1e-15)
+    assert (other.n_twice, other.data, other.prediction) == (0, None, None)
+
+
+def test_no_difference_is_seldom_found_when_most_tasks_have_one_sample():
+    """20 tasks with 10 samples, 80 with one, equal models: p_runs < 0.05 in about 5 % of trials, and z has a variance of 1."""
+    rng = np.random.default_rng(11)
+    rates = rng.beta(1, 1, 100)
+    known = np.arange(10) < np.where(np.arange(100) % 5 == 0, 10, 1)[:, None]
+    found = [paired_noise(*rng.binomial(1, rates[:, None], (2, 100, 10)), known, known) for _ in range(600)]
+    assert 0.02 <= np.mean([pair.p_runs < 0.05 for pair in found]) <= 0.09
+    assert 0.75 <= np.var([pair.z_runs for pair in found]) <= 1.3
 
 
 def test_one_sample_each():
