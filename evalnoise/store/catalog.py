@@ -206,6 +206,8 @@ def _define(connection: duckdb.DuckDBPyConnection, root: Path, version: str) -> 
         except duckdb.Error as error:
             remedy = "Run the study again with the same command, then `evalnoise catalog`."
             raise StoreError(str(root), expected="sealed files that DuckDB can read", found=str(error), remedy=remedy) from None
+    # In one transaction, which spares a write to the disk for each.
+    connection.execute("BEGIN")
     for view in load_views():
         connection.execute(view.sql)
     for macro in load_macros():
@@ -216,6 +218,7 @@ def _define(connection: duckdb.DuckDBPyConnection, root: Path, version: str) -> 
     connection.unregister("new_files")
     connection.execute("CREATE TABLE catalog_info (version VARCHAR, root VARCHAR)")
     connection.execute("INSERT INTO catalog_info VALUES (?, ?)", [version, str(root)])
+    connection.execute("COMMIT")
 
 
 def _create(connection: duckdb.DuckDBPyConnection, statements: list[str]) -> None:
