@@ -12,7 +12,7 @@ from evalnoise.readers.counts import Counts
 from evalnoise.stats import contrasts as between
 from evalnoise.stats.contrasts import Contrast, Finding
 from evalnoise.stats.estimate import Covers, Estimate, Method, joined
-from evalnoise.stats.gates.cmh import cmh_test
+from evalnoise.stats.gates.cmh import Cmh, cmh_test
 from evalnoise.stats.models.noise import PairNoise
 from evalnoise.stats.models.pairs import all_pairs
 from evalnoise.stats.models.samples import Ints, Samples
@@ -24,6 +24,10 @@ from tasks.workshop import Workshop
 MOST_PAIRS = 300
 """Pairs of stacks of which every one has rows; of more stacks, each is compared with the first alone."""
 BOUNDED = "each stack is compared with the first one only, because there are many; `evalnoise compare` has every pair"
+OPPOSITE = (
+    "the test of counts points against this difference, because runs differ between tasks: it weighs each task by its runs, the"
+    " difference weighs all alike, so neither is told as real"
+)
 _PARTS = (
     ("se_total", "total noise of one sample per task", Covers.POPULATION),
     ("se_data", "data noise, the floor that no number of samples takes away", Covers.POPULATION),
@@ -117,13 +121,17 @@ def _pair(shop: Workshop, rungs: Sequence[Counts], a: int, b: int) -> _Pair:
 
 
 def _counted(arrays: tuple[Ints, ...], noise: PairNoise, alpha: float) -> Contrast:
-    """The exact test of counts: of one run per task the sign test, of more the CMH test; it has no interval."""
-    one_each = noise.wins is not None
+    """The exact test of counts: of one run per task the sign test, of more the CMH test; it has no interval.
+
+    A finding is real only where the test points the way of the difference, which weighs all tasks alike.
+    """
+    one_each, agree = noise.wins is not None, True
     if one_each:
         p, undefined = noise.p_sign, noise.sign_undefined
     else:
         found = cmh_test(*arrays)
         p, undefined = found.p_two_sided, found.undefined
+        agree = p is None or p >= alpha or _points_alike(noise.mean, found)
     n_a, n_b = (int(np.sum(runs >= 1)) for runs in (arrays[1], arrays[3]))
     both = (arrays[1] >= 1) & (arrays[3] >= 1)
     result = Estimate(
@@ -133,10 +141,17 @@ def _counted(arrays: tuple[Ints, ...], noise: PairNoise, alpha: float) -> Contra
         n_tasks=noise.n_tasks,
         n_replicates=int(min(arrays[1][both].min(), arrays[3][both].min())) if both.any() else 0,
         undefined=undefined if p is None else "",
-        note="a test: it has no interval",
+        note=joined("a test: it has no interval", "" if agree else OPPOSITE),
     )
-    finding = Finding.PROVES_NOTHING if p is None else Finding.REAL if p < alpha else Finding.NOT_RESOLVED
+    finding = Finding.PROVES_NOTHING if p is None else Finding.REAL if p < alpha and agree else Finding.NOT_RESOLVED
     return Contrast(result=result, finding=finding, n_tasks_a=n_a, n_tasks_b=n_b, p_value=p)
+
+
+def _points_alike(difference: float | None, found: Cmh) -> bool:
+    """Whether the test leans to the side of the difference."""
+    if difference is None or found.p_less is None or found.p_greater is None:
+        return True
+    return difference > 0 if found.p_greater < found.p_less else difference < 0
 
 
 def _with_family(pairs: Sequence[_Pair]) -> list[_Pair]:
@@ -154,4 +169,5 @@ def _sentence(test: Contrast, a: Counts, b: Counts, p_adjusted: float | None) ->
         return said
     if test.result.lo is None:
         said = f"{of}, {a.stack} - {b.stack}: {test.finding}, {test.result.value:+.4f}, {test.result.method}"
-    return f"{said}; p {test.p_value:.3g}, over all pairs {p_adjusted:.3g}"
+    opposite = f"; {OPPOSITE}" if OPPOSITE in test.result.note else ""
+    return f"{said}; p {test.p_value:.3g}, over all pairs {p_adjusted:.3g}{opposite}"

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats as reference
 
+from evalnoise.readers.counts import Counts
+from evalnoise.stats.contrasts import Finding
 from evalnoise.stats.gates.cmh import cmh_test
-from evalnoise.stats.models.pairs import paired_noise
+from evalnoise.stats.models.pairs import all_pairs, paired_noise
+from evalnoise.stats.models.samples import Samples
 from schemas.study import Study
 from tasks.analysis import pairs
 from tests.support import stages
@@ -103,6 +106,33 @@ def test_replays_say_nothing_about_new_runs(store) -> None:
         ("score", "plug-in variance", False, True, True, reason),
         ("se_prediction", "paired noise components", True, True, True, reason),
     ]
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_a_test_that_points_against_the_difference_is_not_real(swap) -> None:
+    """Five tasks with many runs speak for a, twenty with few for b: the test is heard by runs, the difference by tasks."""
+    many, few = np.repeat([1, 0], [5, 20]), np.repeat([0, 1], [5, 20])
+    runs = 40 * many + 2 * few
+    a, b = 30 * many, 10 * many + few
+    arrays = (b, runs, a, runs) if swap else (a, runs, b, runs)
+    noise = all_pairs(Samples(runs=np.stack(arrays[1::2]), sums=np.stack(arrays[::2]), squares=np.stack(arrays[::2]), unit=1)).pair(
+        0
+    )
+    found, exact = pairs._counted(arrays, noise, 0.05), cmh_test(*arrays)
+    assert (noise.mean < 0) is (exact.p_greater < exact.p_less) is not swap
+    assert found.p_value == exact.p_two_sided < 1e-6
+    assert found.finding is Finding.NOT_RESOLVED
+    assert "points against this difference, because runs differ between tasks" in found.result.note
+    one, other = (Counts(name, "live", arrays[2 * i], arrays[2 * i + 1], 0) for i, name in enumerate("xy"))
+    said = pairs._sentence(found, one, other, found.p_value)
+    assert "not resolved" in said
+    assert pairs.OPPOSITE in said
+    # Of equal runs the two agree.
+    even = np.full(25, 40)
+    same = (a, even, b, even) if not swap else (b, even, a, even)
+    noise = all_pairs(Samples(runs=np.stack(same[1::2]), sums=np.stack(same[::2]), squares=np.stack(same[::2]), unit=1)).pair(0)
+    found = pairs._counted(same, noise, 0.05)
+    assert (found.finding, pairs.OPPOSITE in found.result.note) == (Finding.REAL, False)
 
 
 def test_many_stacks_are_compared_with_the_first(tmp_path, monkeypatch) -> None:
