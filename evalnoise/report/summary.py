@@ -45,7 +45,10 @@ _QUERIES = {
     "noise_floor": "select * from noise_floor_all where study = $study and protocol = $protocol order by stack, condition",
     "truths": "select * from estimates where study = $study and protocol = $protocol and estimate = 'w_true' order by all",
     "contrasts": "select * from contrasts where study = $study and protocol = $protocol order by all",
-    "judges": "select * from estimates where study = $study and protocol = $protocol and estimate like 'verdict_%' order by all",
+    "judges": (
+        "select * from estimates where study = $study and protocol = $protocol and estimate like 'verdict_%'"
+        " order by stack, condition, estimate, note <> '', method desc, covers"
+    ),
     "budgets": "select * from budgets where study = $study and protocol = $protocol order by all",
     "checks": "select * from checks where study = $study and protocol = $protocol order by blocks desc, severity, sentence",
     "answers": "select * from answer_counts where study = $study and protocol = $protocol order by stack, condition",
@@ -113,7 +116,7 @@ def judge_rows(summary: Summary) -> list[dict[str, Any]]:
     for row in summary.judges:
         key = (row["stack"], row["condition"])
         name = row["estimate"].removeprefix("verdict_")
-        # Several intervals of one estimate: the first by method and cover stands for it; SQL has all.
+        # Several intervals of one estimate: the first stands for it, one without a note if there is any; SQL has all.
         found.setdefault(key, {"stack": key[0], "condition": key[1]}).setdefault(name, row)
     return list(found.values())
 

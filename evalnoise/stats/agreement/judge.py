@@ -5,18 +5,20 @@ Verdicts are integers: 1 pass, 0 fail, -1 unparsed. Unparsed verdicts are left o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalnoise.stats.agreement.confusion import majority
 from evalnoise.stats.bootstrap import RESAMPLES, joint_task_bootstrap, percentile_interval
-from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method
-from evalnoise.stats.variance import Ints, WithinTaskVariance, within_task_variance
+from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, joined
+from evalnoise.stats.variance import Ints, WithinTaskVariance, clopper_pearson, within_task_variance
 
 PASS, FAIL, ABSENT = 1, 0, -1
 """Codes of verdicts and of reference outcomes. ABSENT: unparsed, or unmeasured."""
+FEW_DISAGREEMENTS = 15
+"""Under so many disagreements, or agreements, the percentile interval of their share is too narrow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,8 @@ class JudgeAgreement:
     """w and variable tasks of the parsed verdicts."""
     disagreement: Estimate
     """Share of compared tasks where the majority differs from the reference, with its task bootstrap."""
+    disagreement_exact: Estimate
+    """The same share with its exact interval (Clopper-Pearson), the one to quote with few disagreements or agreements."""
     disagreements: int
     """Such tasks."""
     false_accepts: int
@@ -88,12 +92,14 @@ def judge_agreement(
     wrong = most[compared] != truth[compared]
     accepts = int(np.sum(wrong & (truth[compared] == FAIL)))
     unparsed = int(np.sum(table == ABSENT))
+    share = _share(wrong, runs[compared], seed=seed, resamples=resamples, level=level)
     mean_confidence, n_stated = _mean_confidence(confidence, stated, table.shape)
     return JudgeAgreement(
         passes=passes,
         runs=runs,
         variance=within_task_variance(passes, runs),
-        disagreement=_share(wrong, runs[compared], seed=seed, resamples=resamples, level=level),
+        disagreement=share,
+        disagreement_exact=_exact(share, int(wrong.sum()), level=level),
         disagreements=int(wrong.sum()),
         false_accepts=accepts,
         false_rejects=int(wrong.sum()) - accepts,
@@ -147,4 +153,22 @@ def _share(wrong: NDArray[np.bool_], runs: Ints, *, seed: int, resamples: int, l
     draws = joint_task_bootstrap(wrong[:, None].astype(np.float64), resamples=resamples, seed=seed)[:, 0]
     lo, hi = percentile_interval(draws, level=level)
     note = PROVES_NOTHING + "the judge is right about every task, or wrong about every task" if lo == hi else ""
-    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=note)
+    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=joined(note, _few(int(wrong.sum()), n)))
+
+
+def _few(wrong: int, compared: int) -> str:
+    least, name = (wrong, "disagreement") if 2 * wrong <= compared else (compared - wrong, "agreement")
+    if least >= FEW_DISAGREEMENTS:
+        return ""
+    return (
+        f"{least} {name}{'' if least == 1 else 's'}: under {FEW_DISAGREEMENTS} this interval is too narrow; quote Clopper-Pearson's"
+    )
+
+
+def _exact(share: Estimate, wrong: int, *, level: float) -> Estimate:
+    exact = replace(share, method=Method.CLOPPER_PEARSON, seed=None, resamples=None, lo=None, hi=None, note="")
+    # One candidate says nothing about others; its interval would be almost [0, 1].
+    if share.n_tasks < 2:
+        return exact
+    lo, hi = clopper_pearson(wrong, share.n_tasks, level=level)
+    return exact.spanning(lo, hi, level=level, covers=Covers.POPULATION)

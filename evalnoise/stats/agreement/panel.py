@@ -83,6 +83,7 @@ def judge_numbers(
     yield "w", intervals.w_benchmark(found.passes, found.runs, level=level)
     yield "w", intervals.w_gaffke(found.passes, found.runs, **options)
     yield "disagreement", found.disagreement
+    yield "disagreement", found.disagreement_exact
     varied = None if found.variance.undefined else found.variance.variable_tasks
     numbers: dict[str, tuple[float | None, str]] = {
         "variable_tasks": (varied, found.variance.undefined),

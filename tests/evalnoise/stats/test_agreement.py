@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from evalnoise.stats.agreement.judge import judge_agreement
+from evalnoise.stats.estimate import Covers, Method
 
 P, F, U = 1, 0, -1
 
@@ -43,6 +45,41 @@ def test_a_stable_judge_can_be_wrong():
     assert found.variance.w == 0
     assert found.disagreement.value == 0.25
     assert 0 < found.disagreement.lo < 0.25 < found.disagreement.hi
+
+
+def one_judge(wrong, items):
+    return judge_agreement(np.ones((items, 1), dtype=int), np.r_[np.zeros(wrong, int), np.ones(items - wrong, int)], seed=0)
+
+
+def test_the_exact_interval_of_disagreement_covers():
+    """49 items, one in 14 wrong: summed over all counts, the percentile's upper end misses 0.1, the exact one's at most 0.025."""
+    rate, missed = 0.07, np.zeros((2, 2))
+    for wrong in range(16):
+        found = one_judge(wrong, 49)
+        for row, share in enumerate((found.disagreement, found.disagreement_exact)):
+            missed[row] += binom.pmf(wrong, 49, rate) * np.array([rate < share.lo, rate > share.hi])
+    assert missed[0, 1] > 0.08
+    assert missed[1].max() <= 0.025
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"), [(1, "1 disagreement: "), (14, "14 disagreements: "), (15, ""), (85, ""), (99, "1 agreement: ")]
+)
+def test_few_disagreements_or_agreements_are_said(wrong, said):
+    found = one_judge(wrong, 100)
+    assert found.disagreement.note.startswith(said)
+    assert ("quote Clopper-Pearson's" in found.disagreement.note) == bool(said)
+    exact = found.disagreement_exact
+    assert (exact.method, exact.covers, exact.note) == (Method.CLOPPER_PEARSON, Covers.POPULATION, "")
+    assert (exact.seed, exact.resamples) == (None, None)
+    assert exact.value == found.disagreement.value == wrong / 100
+
+
+def test_one_candidate_has_no_interval():
+    found = one_judge(1, 1)
+    assert found.disagreement.lo is None
+    assert found.disagreement_exact.lo is None
+    assert found.disagreement_exact.undefined == found.disagreement.undefined != ""
 
 
 def test_unparsed_verdicts_are_not_failures():
