@@ -21,7 +21,7 @@ from evalnoise.stats.intervals import (
     variance_column,
     w_benchmark,
 )
-from evalnoise.stats.variance import Floats, Ints, checked_counts, score, within_task_variance
+from evalnoise.stats.variance import Floats, Ints, checked_counts, same_difference, score, within_task_variance
 
 NO_COMMON_TASK = "no task was measured in both conditions"
 NO_COMMON_PAIR = "no task was measured twice in both conditions"
@@ -174,7 +174,7 @@ def _w_note(pair: _Pair) -> str:
     most = max(pair.variable)
     if most == 0:
         return NONE_VARIED
-    if _constant(_task_differences(pair, variance_column)):
+    if _constant(pair, "w"):
         return NO_DIFFERENCE
     tasks = "1 variable task" if most == 1 else f"{most} variable tasks"
     few = f"at most {tasks}: under {FEW_VARIABLE} the interval covers less often than it says"
@@ -197,7 +197,7 @@ def score_contrast(
     base = _start(pair, _difference(pair, _score_of), Method.PERCENTILE, "" if pair.n else NO_COMMON_TASK)
     if pair.n < 2:
         return _contrast(pair, base if not pair.n else base.lacking(ONE_TASK))
-    note = NO_DIFFERENCE if _constant(_task_differences(pair, score_column)) else ""
+    note = NO_DIFFERENCE if _constant(pair, "score") else ""
     columns = _columns(pair, score_column)
     return _contrast(pair, _percentile(base, columns, note, seed=seed, resamples=resamples, level=level, draws=draws))
 
@@ -263,7 +263,7 @@ def paired_t(
     if base.value is None or pair.n < 2:
         return _contrast(pair, base if not pair.n else base.lacking(ONE_TASK))
     differences = _task_differences(pair, column)
-    constant = _constant(differences)
+    constant = _constant(pair, of)
     spread = 0.0 if constant else float(differences.std(ddof=1)) / float(np.sqrt(pair.n))
     half = float(-stdtrit(pair.n - 1, alpha_of(level) / 2)) * spread
     note = _w_note(pair) if of == "w" else (NO_DIFFERENCE if constant else "")
@@ -279,8 +279,12 @@ def _task_differences(pair: _Pair, column: Callable[[Ints, Ints], tuple[Floats, 
     return np.asarray(scaled[:, 0] - scaled[:, 1])
 
 
-def _constant(differences: Floats) -> bool:
-    return bool(np.all(differences == differences[0]))
+def _constant(pair: _Pair, of: str) -> bool:
+    """Whether the difference of scores, or of w, is exactly the same in every task."""
+    (ka, na), (kb, nb) = pair.a, pair.b
+    if of == "score":
+        return same_difference(ka, na, kb, nb)
+    return same_difference(ka * (na - ka), na * (na - 1), kb * (nb - kb), nb * (nb - 1))
 
 
 def sentence(contrast: Contrast, *, of: str, a: str, b: str) -> str:

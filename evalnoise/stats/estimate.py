@@ -41,6 +41,8 @@ class Method(StrEnum):
     ROBBINS = "robbins beta-binomial, valid at every look"
     BETTING = "hedged betting, valid at every look"
     PAIRED_NOISE = "paired noise components"
+    NIGHTS_T = "predictive t limits over nights"
+    NIGHTS_EWMA = "limits of a moving average over nights"
     SIGN_TEST = "exact sign test"
     CMH = "exact CMH test, mid-p"
     CLUSTER_ROBUST = "cluster-robust"
@@ -85,9 +87,9 @@ class Estimate:
         """Whether the interval, or its absence, proves nothing."""
         return self.lo is None or self.hi is None or self.note.startswith(PROVES_NOTHING)
 
-    def spanning(self, lo: float, hi: float, *, level: float, covers: Covers, note: str = "") -> Estimate:
+    def spanning(self, lo: float, hi: float, *, level: float, covers: Covers | str, note: str = "") -> Estimate:
         """The same estimate with an interval; the note joins the one that is there."""
-        return replace(self, lo=lo, hi=hi, level=level, covers=covers, note=joined(self.note, note))
+        return replace(self, lo=lo, hi=hi, level=level, covers=Covers(covers), note=joined(self.note, note))
 
     def times(self, factor: float) -> Estimate:
         """Value and interval times a positive constant."""

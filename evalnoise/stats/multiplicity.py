@@ -35,12 +35,13 @@ class Adjusted:
     """An `Adjustment`."""
 
 
-def adjusted(p_values: Sequence[float | None], *, method: Adjustment = Adjustment.HOLM) -> Adjusted:
+def adjusted(p_values: Sequence[float | None], *, method: Adjustment | str = Adjustment.HOLM) -> Adjusted:
     """Adjusted p-values of a family; those that are None stay None and count for nothing.
 
     Holm: max over j <= i of min(1, (m-j+1) p_(j)). Benjamini and Hochberg: min over j >= i of min(1, m p_(j) / j). Source: Holm
-    1979; Benjamini and Hochberg 1995. Raises ValueError for what is no p-value.
+    1979; Benjamini and Hochberg 1995. Raises ValueError for what is no p-value or no method.
     """
+    method = Adjustment(method)
     known = [i for i, p in enumerate(p_values) if p is not None]
     made = adjusted_array(np.array([p_values[i] for i in known], dtype=np.float64), method=method)
     result: list[float | None] = [None] * len(p_values)
@@ -49,8 +50,9 @@ def adjusted(p_values: Sequence[float | None], *, method: Adjustment = Adjustmen
     return Adjusted(p_adjusted=tuple(result), family=len(known), left_out=len(p_values) - len(known), method=method)
 
 
-def adjusted_array(p_values: Floats, *, method: Adjustment = Adjustment.HOLM) -> Floats:
+def adjusted_array(p_values: Floats, *, method: Adjustment | str = Adjustment.HOLM) -> Floats:
     """The same for an array (P,) of defined p-values."""
+    method = Adjustment(method)
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or not np.all((p >= 0) & (p <= 1)):
         raise ValueError("p-values are one row of numbers from 0 to 1")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import nctdtrinc, ndtri, stdtrit
 
+from evalnoise.stats.estimate import Covers, Method
 from evalnoise.stats.resampling import stream
 from evalnoise.stats.variance import Floats
 
@@ -31,6 +32,7 @@ SAME_BASELINE: Final = "all baseline nights have the same score: there is no spr
 
 _LAMBDA: Final = 0.2
 _SIDE: Final = 0.025
+_LASTING: Final = 10
 _EWMA_LOOKS: Final = 14
 """As many independent looks as a month of averages is worth."""
 _NIGHTS_STREAM: Final = 21
@@ -68,7 +70,17 @@ class Chart:
     sd: float | None
     """Standard deviation (ddof 1) of the baseline nights."""
     seen: float | None
-    """The change of score that the t rule sees on its first night with probability 0.8; under EWMA, the same of a single night."""
+    """A change of the newest judged night alone (before there is one: the first) that its limits show with probability 0.8."""
+    lasting_seen: float | None
+    """The same of a change that has lasted for `lasting_nights`, the newest being the last of them; the same as `seen` under t."""
+    lasting_nights: int
+    """10, or all judged nights, if they are fewer."""
+    level: float
+    """Level of one night's limits."""
+    method: str
+    """How the limits were made."""
+    covers: str
+    """These tasks, new nights of new runs."""
     baseline: int
     """Nights that the baseline takes."""
     undefined: str
@@ -98,12 +110,13 @@ class FalseAlarms:
     """Seed."""
 
 
-def limit_factors(nights: int, rule: Rule, *, baseline: int = BASELINE) -> Floats:
+def limit_factors(nights: int, rule: Rule | str, *, baseline: int = BASELINE) -> Floats:
     """Half-widths of the limits of the first nights after the baseline, in baseline standard deviations, shape (nights,).
 
     t: t_(b-1) at 1 - 0.025/30, times sqrt(1 + 1/b). EWMA: t_(b-1) at 1 - 0.025/14, times the standard deviation of the average
     less the baseline mean that it began at, sqrt(l/(2-l) (1 - (1-l)^(2t)) + (1 - (1-l)^t)^2 / b). Two-sided; 0.025 is a side's.
     """
+    rule = Rule(rule)
     t = np.arange(1, nights + 1)
     if rule is Rule.T:
         return np.full(nights, float(stdtrit(baseline - 1, 1 - _SIDE / MONTH)) * math.sqrt(1 + 1 / baseline))
@@ -112,7 +125,7 @@ def limit_factors(nights: int, rule: Rule, *, baseline: int = BASELINE) -> Float
     return np.asarray(float(stdtrit(baseline - 1, 1 - _SIDE / _EWMA_LOOKS)) * np.sqrt(variance))
 
 
-def control_chart(scores: ArrayLike, rule: Rule = Rule.T, *, baseline: int = BASELINE) -> Chart:
+def control_chart(scores: ArrayLike, rule: Rule | str = Rule.T, *, baseline: int = BASELINE) -> Chart:
     """Nights against the limits that the first `baseline` of them set.
 
     Args:
@@ -123,6 +136,7 @@ def control_chart(scores: ArrayLike, rule: Rule = Rule.T, *, baseline: int = BAS
     Raises:
         ValueError: Scores that are no numbers, or a baseline that cannot be.
     """
+    rule = Rule(rule)
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError(f"scores are numbers of shape (T,), not {values.shape} with something else in it")
@@ -143,9 +157,15 @@ def control_chart(scores: ArrayLike, rule: Rule = Rule.T, *, baseline: int = BAS
         half = limit_factors(len(after), rule, baseline=baseline) * sd
         lo, hi = centre - half, centre + half
         alarms[baseline:] = (points[baseline:] < lo) | (points[baseline:] > hi)
+    night = max(1, len(after))
+    lasting = min(_LASTING, night)
     return Chart(
         rule=rule, scores=values, judged=judged, points=points, lo=lo, hi=hi, alarms=alarms, centre=centre, sd=sd,
-        seen=None if sd is None else sd * _seen(rule, baseline), baseline=baseline, undefined=undefined,
+        seen=None if sd is None else sd * _seen(rule, baseline, night, 1),
+        lasting_seen=None if sd is None else sd * _seen(rule, baseline, night, lasting), lasting_nights=lasting,
+        level=1 - 2 * _SIDE / (MONTH if rule is Rule.T else _EWMA_LOOKS),
+        method=Method.NIGHTS_T if rule is Rule.T else Method.NIGHTS_EWMA, covers=Covers.BENCHMARK,
+        baseline=baseline, undefined=undefined,
         note=FALSE_ALARMS if baseline == BASELINE else f"{FALSE_ALARMS}, both for a baseline of {BASELINE} nights",
     )  # fmt: skip
 
@@ -158,13 +178,16 @@ def _averages(scores: Floats, start: float) -> Floats:
     return averages
 
 
-def _seen(rule: Rule, baseline: int) -> float:
-    """The change, in standard deviations, that the first night after the baseline shows with probability 0.8: noncentral t."""
-    scale = math.sqrt(1 + 1 / baseline)
-    weight = _LAMBDA if rule is Rule.EWMA else 1.0
-    # The first average is the centre plus the weight times the night's distance from it.
-    limit = float(limit_factors(1, rule, baseline=baseline)[0]) / (weight * scale)
-    return float(nctdtrinc(baseline - 1, 0.2, limit)) * scale
+def _seen(rule: Rule, baseline: int, night: int, lasting: int) -> float:
+    """The change, in standard deviations, of the last `lasting` nights that a night after the baseline shows with probability 0.8.
+
+    The night's point less the centre, over the baseline's sd, is noncentral t times the point's own spread, which is the limit
+    factor over the quantile that it was made with. The average has taken up 1 - (1-l)^lasting of the change.
+    """
+    quantile = float(stdtrit(baseline - 1, 1 - _SIDE / (MONTH if rule is Rule.T else _EWMA_LOOKS)))
+    spread = float(limit_factors(night, rule, baseline=baseline)[-1]) / quantile
+    taken = 1 - (1 - _LAMBDA) ** lasting if rule is Rule.EWMA else 1.0
+    return float(nctdtrinc(baseline - 1, 0.2, quantile)) * spread / taken
 
 
 def false_alarms(
@@ -172,7 +195,7 @@ def false_alarms(
     runs: int,
     *,
     night_sd: float,
-    rule: Rule,
+    rule: Rule | str,
     months: int = 1000,
     nights: int = MONTH,
     baseline: int = BASELINE,
@@ -196,6 +219,7 @@ def false_alarms(
     Raises:
         ValueError: Rates or numbers that cannot be.
     """
+    rule = Rule(rule)
     p = np.asarray(rates, dtype=np.float64)
     if p.ndim != 1 or not p.size or not np.all((p >= 0) & (p <= 1)) or runs < 1 or night_sd < 0 or months < 1:
         raise ValueError("rates lie in [0, 1], runs and months are at least 1, and a standard deviation is 0 or more")

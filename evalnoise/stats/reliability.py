@@ -149,7 +149,7 @@ def reliability(
     return found
 
 
-def task_values(passes: ArrayLike, runs: ArrayLike, k: int, *, of: Of) -> Floats:
+def task_values(passes: ArrayLike, runs: ArrayLike, k: int, *, of: Of | str) -> Floats:
     """pass@k or pass^k of each task, shape (N,); every task needs k runs. ValueError if one has fewer."""
     of = Of(of)
     c, n = checked_counts(passes, runs)

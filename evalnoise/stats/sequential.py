@@ -107,12 +107,13 @@ def _robbins_ends(successes: Ints, trials: Ints, alpha: float) -> tuple[Floats, 
     return lo, hi
 
 
-def robbins(outcomes: ArrayLike, *, covers: Covers, level: float = 0.95) -> Sequence:
+def robbins(outcomes: ArrayLike, *, covers: Covers | str, level: float = 0.95) -> Sequence:
     """Robbins' sequence for outcomes 0 or 1 in their order, shape (n,).
 
     Raises:
         ValueError: An outcome that is neither, or a level that cannot be.
     """
+    covers = Covers(covers)
     values = _scores(outcomes)
     if not np.all((values == 0) | (values == 1)):
         raise ValueError("Robbins' interval is for outcomes 0 and 1; use the betting interval for other scores")
@@ -122,7 +123,7 @@ def robbins(outcomes: ArrayLike, *, covers: Covers, level: float = 0.95) -> Sequ
     return _sequence(values, last, running, level=level, method=Method.ROBBINS, covers=covers)
 
 
-def betting(scores: ArrayLike, *, covers: Covers, level: float = 0.95) -> Sequence:
+def betting(scores: ArrayLike, *, covers: Covers | str, level: float = 0.95) -> Sequence:
     """The hedged betting sequence for scores in [0, 1] in their order, shape (n,).
 
     For a candidate mean m two capitals bet on scores above and under it: K+ = prod(1 + min(l_t, c/m) (x_t - m)) and
@@ -132,6 +133,7 @@ def betting(scores: ArrayLike, *, covers: Covers, level: float = 0.95) -> Sequen
     Raises:
         ValueError: A score outside [0, 1], or a level that cannot be.
     """
+    covers = Covers(covers)
     values = _scores(scores)
     bets = _bets(values, alpha_of(level))
     limit = -math.log(alpha_of(level)) - math.log(_HEDGE)

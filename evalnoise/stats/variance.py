@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 
 NO_TASK = "no task was measured"
 ONE_RUN = "no task was measured twice: a variance needs 2 runs"
+_ROUNDING = 1e-12
+"""How far numbers that are equal may lie apart as floats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,11 @@ class Score:
     """Measured cells, under the same condition."""
     undefined: str
     """Why the score is None; empty otherwise."""
+
+
+def harmonic_mean(runs: Ints) -> float:
+    """Harmonic mean of the runs per task (N,), N and each run count at least 1: the variance of a score goes with its inverse."""
+    return float(runs[0]) if (runs == runs[0]).all() else float(len(runs) / np.sum(1 / runs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +78,15 @@ def checked_counts(passes: ArrayLike, runs: ArrayLike) -> tuple[Ints, Ints]:
         at = int(np.flatnonzero((k < 0) | (k > n))[0])
         raise ValueError(f"task {at}: {int(k[at])} passes of {int(n[at])} runs cannot be")
     return k, n
+
+
+def same_difference(above_a: Ints, below_a: Ints, above_b: Ints, below_b: Ints) -> bool:
+    """Whether above_a/below_a - above_b/below_b, arrays (N,) of integers, is the same for all, exactly: 0.3-0.1 is 0.4-0.2."""
+    rough = above_a / below_a - above_b / below_b
+    if not rough.size or float(np.ptp(rough)) > _ROUNDING:
+        return not rough.size
+    distinct = np.unique(np.column_stack([above_a, below_a, above_b, below_b]), axis=0).tolist()
+    return len({Fraction(a, m) - Fraction(b, n) for a, m, b, n in distinct}) == 1
 
 
 def _integers(values: ArrayLike, name: str) -> Ints:

@@ -110,7 +110,7 @@ def two_graders(table: ArrayLike, *, seed: int, resamples: int = RESAMPLES, leve
 def cohen_kappa(
     table: ArrayLike,
     *,
-    weights: Weights = Weights.NONE,
+    weights: Weights | str = Weights.NONE,
     places: ArrayLike | None = None,
     seed: int,
     resamples: int = RESAMPLES,
@@ -128,6 +128,7 @@ def cohen_kappa(
         resamples: Its resamples.
         level: Confidence level.
     """
+    weights = Weights(weights)
     counts = _checked(table)
     cost, exact_cost = _costs(len(counts), weights, places)
     n = int(counts.sum())

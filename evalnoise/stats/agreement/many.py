@@ -85,7 +85,7 @@ def krippendorff_alpha(
     ratings: ArrayLike,
     present: ArrayLike | None = None,
     *,
-    metric: Metric = Metric.NOMINAL,
+    metric: Metric | str = Metric.NOMINAL,
     seed: int,
     resamples: int = RESAMPLES,
     level: float = 0.95,
@@ -103,6 +103,7 @@ def krippendorff_alpha(
         resamples: Its resamples.
         level: Confidence level.
     """
+    metric = Metric(metric)
     values, mask = _pairable(ratings, present)
     n_items = len(values)
     least = int(mask.sum(axis=1).min()) if n_items else 0

@@ -17,6 +17,7 @@ from evalnoise.stats.gates.cmh import cmh_test
 from evalnoise.stats.gates.loss import loss_limit
 from evalnoise.stats.gates.permutation import RESAMPLES, permutation_test
 from evalnoise.stats.gates.side import Side, on_common_tasks
+from evalnoise.stats.models.samples import on_one_denominator
 from evalnoise.stats.planning.budget import rerun_budget, smallest, z_sum
 from evalnoise.stats.variance import Floats
 
@@ -25,6 +26,8 @@ NO_COMMON_TASK = "no task was measured in both arms"
 ONE_TASK = "one task says nothing about other tasks"
 NO_VARIATION = "every task differs by the same amount: there is no variation to compare the difference with"
 _LARGEST_W = 0.5
+_ROUNDING = 1e-12
+"""Scores that do not lie on a grid are equal, and an error is 0, up to this."""
 
 
 class HowTested(StrEnum):
@@ -160,11 +163,11 @@ def population_test(new: Side, base: Side, *, level: float = 0.95, clusters: Seq
         ValueError: There are clusters, but fewer than 2.
     """
     a, b, both = on_common_tasks(new, base)
-    differences = a.means - b.means
+    differences, common = _differences(a, b)
     names = None if clusters is None or not any(clusters) else [name for name, kept in zip(clusters, both, strict=True) if kept]
     n = a.n_tasks
-    spread = _spread(differences, names) if n > 1 else None
-    found = math.fsum(differences) / n if n else None
+    spread = _spread(differences, common, names) if n > 1 else None
+    found = math.fsum(differences) / common / n if n else None
     undefined = NO_COMMON_TASK if not n else ONE_TASK if n == 1 else "" if spread and spread.se > 0 else NO_VARIATION
     numbers: dict[str, float | None] = dict.fromkeys(("lo", "hi", "loss_limit", "p", "p_worse"))
     if found is not None and spread and not undefined:
@@ -209,17 +212,26 @@ class _Spread:
     note: str
 
 
-def _spread(differences: Floats, clusters: Sequence[str] | None) -> _Spread:
-    """Standard error of the mean difference, over tasks or over clusters of them."""
+def _differences(a: Side, b: Side) -> tuple[Floats, int]:
+    """The tasks' differences of mean scores, times a denominator, and it: integers wherever the scores allow it."""
+    above, below = zip(*(side.fractions for side in (a, b)), strict=True)
+    numerators, common = on_one_denominator(np.stack(above), np.stack(below))
+    return numerators[0] - numerators[1], common
+
+
+def _spread(differences: Floats, common: int, clusters: Sequence[str] | None) -> _Spread:
+    """Standard error of the mean of differences / common, over tasks or over clusters of them."""
     n = len(differences)
-    if bool(np.all(differences == differences[0])):
+    # Integers are equal or not; what else differs by no more than rounding is the same too.
+    if float(np.ptp(differences)) <= (_ROUNDING if common == 1 else 0.0):
         return _Spread(0.0, n - 1, None, "")
-    away = differences - math.fsum(differences) / n
     if clusters is None:
+        away = differences / common - math.fsum(differences) / common / n
         return _Spread(math.sqrt(math.fsum(away * away) / (n - 1) / n), n - 1, None, "")
     labels = [f"named {name}" if name else f"alone {place}" for place, name in enumerate(clusters)]
     found = clustered_mean(differences, labels)
-    return _Spread(found.se or 0.0, found.n_clusters - 1, found.n_clusters, found.result.note)
+    se = (found.se or 0.0) / common
+    return _Spread(se if se > _ROUNDING else 0.0, found.n_clusters - 1, found.n_clusters, found.result.note)
 
 
 def _runs(a: Side, b: Side) -> dict[str, int]:

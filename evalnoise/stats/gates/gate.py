@@ -24,8 +24,8 @@ from evalnoise.stats.multiplicity import adjusted
 FEWEST_TASKS = 20
 MOST_UNMEASURED = 0.1
 AT_ODDS = (
-    "test and difference disagree in sign, because the runs are uneven: the test weighs tasks by their runs, the difference does not; "
-    "measure the missing cells"
+    "test and difference disagree in sign, because the runs are uneven: the test weighs tasks by their runs, the difference "
+    "does not; measure the missing cells"
 )
 _NO_DIFFERENCE = 1e-12
 """Differences up to this are 0 but for rounding."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,12 +53,18 @@ class Side:
         """Mean score per task, shape (N,); 0 where no run was measured."""
         return np.asarray(self._sums.means[0], dtype=np.float64)
 
+    @property
+    def fractions(self) -> tuple[NDArray[Any], Ints]:
+        """Numerators and denominators of the mean scores, each (N,): integers where scores lie on a grid, else sums over runs."""
+        found = self._sums
+        return found.sums[0], np.maximum(self.runs, 1) * found.unit
+
     @cached_property
     def variances(self) -> Floats:
         """Sample variance per task, shape (N,), exact before the last rounding on a grid of scores; 0 under two runs."""
         found = self._sums
         runs = self.runs
-        spread = found.squares[0] * runs - found.sums[0] * found.sums[0]
+        spread = found.spread[0]
         divisor = np.maximum(runs * (runs - 1), 1) * found.unit**2
         return np.where(runs >= 2, np.maximum(spread / divisor, 0.0), 0.0)
 

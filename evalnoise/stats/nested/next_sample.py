@@ -60,7 +60,7 @@ class Advice:
 
 
 def next_sample(
-    parts: Variances, prices: Prices, *, n_tasks: int, generations: float, grades: float, without: Collection[Step] = ()
+    parts: Variances, prices: Prices, *, n_tasks: int, generations: float, grades: float, without: Collection[Step | str] = ()
 ) -> Advice:
     """What lowers the variance V = (task + generation/K + grader/(K G))/n of the mean most per unit of price.
 
@@ -86,6 +86,7 @@ def next_sample(
         without: Steps that cannot be taken, as when there are no more tasks, or of which nothing is known, as of grades where each
             generation has one. A component that is confounded with another stands in the place of the upper one.
     """
+    barred = {Step(step) for step in without}
     n, k, g = n_tasks, generations, grades
     if min(n, k, g) < 1 or min(prices.generation, prices.grade, prices.task) < 0:
         raise ValueError("a design has at least 1 task, generation and grade, and no price is below 0")
@@ -98,15 +99,15 @@ def next_sample(
         _gain(Step.GRADES, finest / n, finest / (n * g), n * k * prices.grade),
     )
     shared: dict[str, Any] = {"variance": variance, "gains": gains, "prices": prices, "covers": Covers.POPULATION}
-    open_to_us = [gain for gain in gains if gain.step not in without]
+    open_to_us = [gain for gain in gains if gain.step not in barred]
     if variance == 0 or not any(gain.removes for gain in open_to_us):
-        between = "tasks and generations" if Step.GENERATIONS in without else "tasks"
+        between = "tasks and generations" if Step.GENERATIONS in barred else "tasks"
         reason = NOTHING_VARIES if variance == 0 else f"all of the variance is between {between}: only more of them lower it"
         return Advice(step=Step.NONE, then=Step.NONE, sentence=f"No advice: {reason}.", undefined=reason, **shared)
     best = max(open_to_us, key=lambda gain: (gain.removes > 0, _rank(gain))).step
-    apart = Step.GENERATIONS not in without and Step.GRADES not in without
+    apart = Step.GENERATIONS not in barred and Step.GRADES not in barred
     step = Step.FIX_GRADER if apart and _grader_first(parts) else best
-    said = _sentence(step, best, parts, _numbers(variance, gains, without))
+    said = _sentence(step, best, parts, _numbers(variance, gains, barred))
     return Advice(step=step, then=best, sentence=said, undefined="", **shared)
 
 

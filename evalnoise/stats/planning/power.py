@@ -8,7 +8,7 @@ rates are drawn together here, towards the score, until their mean p (1-p) is w.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,7 +20,7 @@ from evalnoise.stats.estimate import Covers, joined
 from evalnoise.stats.limits import MAX_VARIANCE
 from evalnoise.stats.planning.budget import check_plan, formula_power
 from evalnoise.stats.resampling import stream
-from evalnoise.stats.variance import ONE_RUN, Floats, checked_counts, clopper_pearson, within_task_variance
+from evalnoise.stats.variance import ONE_RUN, Floats, Ints, checked_counts, clopper_pearson, harmonic_mean, within_task_variance
 
 SIMULATIONS = 4_000
 """Default number of simulated comparisons: the power is then known to 1.3 points."""
@@ -79,23 +79,23 @@ class AchievedPower:
     alpha: float
     """Two-sided error level of the test."""
     runs_a: int
-    """Runs of the first arm."""
+    """Runs per task of the first arm; the smallest, if they differ."""
     runs_b: int
-    """Runs of the second arm."""
+    """Runs per task of the second arm; the smallest, if they differ."""
     value: float | None
     """Share of simulations with a significant difference in the right direction (at delta 0: in any); None: undefined."""
     lo: float | None
     """Lower end for it, from the number of simulations alone (Clopper-Pearson, 95 %)."""
     hi: float | None
     """Upper end."""
-    formula: float
-    """What the formula promises for two arms of the pilot's w."""
+    formula: float | None
+    """What the formula promises for two arms of the pilot's w; None where w is undefined or nothing varied."""
     w: float | None
     """The pilot's w."""
     w_lowered: float | None
     """What w is in the second arm, once the effect is there; the formula takes it to be the pilot's."""
     n_tasks: int
-    """Tasks."""
+    """Tasks that were measured at least twice; where there are none, tasks that were measured."""
     simulations: int
     """Simulated comparisons."""
     seed: int
@@ -141,6 +141,7 @@ def lowered(rates: ArrayLike, delta: float, effect: Effect | str) -> Floats | No
 
     Tasks break from the highest rate down and are repaired from the lowest up; the last one of each only as far as is needed.
     """
+    effect = Effect(effect)
     a = np.asarray(rates, dtype=np.float64)
     total = delta * len(a)
     if effect == Effect.SPREAD:
@@ -179,10 +180,10 @@ def achieved_power(
     runs: ArrayLike,
     *,
     delta: float,
-    runs_a: int,
-    runs_b: int | None = None,
+    runs_a: int | Ints,
+    runs_b: int | Ints | None = None,
     effect: Effect | str = Effect.SPREAD,
-    tests: tuple[PowerTest, ...] = (PowerTest.Z, PowerTest.CMH),
+    tests: Sequence[PowerTest | str] = (PowerTest.Z, PowerTest.CMH),
     alpha: float = 0.05,
     simulations: int = SIMULATIONS,
     seed: int,
@@ -196,7 +197,7 @@ def achieved_power(
         passes: Passes of each task in the pilot.
         runs: Measured runs of each task.
         delta: Difference of scores, 0 for the error level.
-        runs_a: Runs of the first arm in the comparison.
+        runs_a: Runs of the first arm in the comparison: one number, or one for each task, shape (N,).
         runs_b: Runs of the second; as many when None.
         effect: How the difference is spread over tasks.
         tests: Which tests.
@@ -204,13 +205,18 @@ def achieved_power(
         simulations: Number of simulations.
         seed: Seed, 0 or more.
     """
-    runs_b = runs_a if runs_b is None else runs_b
+    effect, chosen = Effect(effect), tuple(PowerTest(test) for test in tests)
     pilot = within_task_variance(passes, runs)
     w = 0.0 if pilot.w is None else min(pilot.w, 0.5)
     check_plan(w, w, max(1, pilot.n_tasks), delta or 1.0, alpha=alpha, power=0.5 + alpha / 4)
-    if runs_a < 1 or runs_b < 1 or simulations < 1:
-        raise ValueError(f"runs and simulations are at least 1, not {min(runs_a, runs_b, simulations)!r}")
-    promised = formula_power(w, w, max(1, pilot.n_tasks), delta, runs_a, runs_b=runs_b, alpha=alpha) if delta else alpha
+    planned = tuple(_planned(each, runs) for each in (runs_a, runs_a if runs_b is None else runs_b))
+    least = [int(each.min()) for each in planned]
+    if min(*least, simulations) < 1:
+        raise ValueError(f"runs and simulations are at least 1, not {min(*least, simulations)!r}")
+    promised = None
+    if pilot.w:
+        means = [harmonic_mean(each) for each in planned]
+        promised = formula_power(w, w, pilot.n_tasks, delta, means[0], runs_b=means[1], alpha=alpha) if delta else alpha
     found: dict[PowerTest, int] = {}
     undefined, note, w_lowered = pilot.undefined, "", None
     if not undefined:
@@ -220,10 +226,10 @@ def achieved_power(
         note = rates.note
         if other is not None and not undefined:
             w_lowered = float(np.mean(other * (1 - other)))
-            arms = _Arms(rates.values, other, runs_a, runs_b, rates.w)
-            found = _hits(arms, tests, alpha=alpha, both_sides=delta == 0, simulations=simulations, seed=seed)
+            strata = _strata((rates.values, other), planned, rates.w)
+            found = _hits(strata, chosen, alpha=alpha, both_sides=delta == 0, simulations=simulations, seed=seed)
     results = []
-    for test in tests:
+    for test in chosen:
         ends = clopper_pearson(found[test], simulations) if test in found else (None, None)
         results.append(
             AchievedPower(
@@ -231,15 +237,15 @@ def achieved_power(
                 effect=Effect(effect),
                 delta=delta,
                 alpha=alpha,
-                runs_a=runs_a,
-                runs_b=runs_b,
+                runs_a=least[0],
+                runs_b=least[1],
                 value=found[test] / simulations if test in found else None,
                 lo=ends[0],
                 hi=ends[1],
                 formula=promised,
                 w=pilot.w,
                 w_lowered=w_lowered,
-                n_tasks=pilot.n_tasks,
+                n_tasks=pilot.n_tasks or int(np.count_nonzero(np.asarray(runs))),
                 simulations=simulations,
                 seed=seed,
                 covers=Covers.BENCHMARK if test in found else Covers.NOTHING,
@@ -248,6 +254,14 @@ def achieved_power(
             )
         )
     return tuple(results)
+
+
+def _planned(given: int | Ints, runs: ArrayLike) -> Ints:
+    """Runs of each task that is simulated: of those with two runs in the pilot; of all that were measured, where none has two."""
+    n = np.asarray(runs)
+    each = np.broadcast_to(np.asarray(given, dtype=np.int64), n.shape)
+    kept = each[n >= max(1, min(2, int(n.max(initial=0))))]
+    return kept if kept.size else np.atleast_1d(np.asarray(given, dtype=np.int64))
 
 
 def _impossible(rates: Rates, other: Floats | None, delta: float, effect: Effect | str) -> str:
@@ -260,7 +274,7 @@ def _impossible(rates: Rates, other: Floats | None, delta: float, effect: Effect
 
 @dataclass(frozen=True, slots=True)
 class _Arms:
-    """Two arms to simulate."""
+    """Two arms to simulate on tasks of the same runs."""
 
     a: Floats
     b: Floats
@@ -269,36 +283,47 @@ class _Arms:
     w: float
 
 
+def _strata(rates: tuple[Floats, Floats], runs: tuple[Ints, ...], w: float) -> list[_Arms]:
+    """The tasks by their runs in the two arms."""
+    pairs, place = np.unique(np.column_stack(runs), axis=0, return_inverse=True)
+    rows = [place.ravel() == i for i in range(len(pairs))]
+    return [_Arms(rates[0][at], rates[1][at], int(a), int(b), w) for at, (a, b) in zip(rows, pairs, strict=True)]
+
+
 def _hits(
-    arms: _Arms, tests: tuple[PowerTest, ...], *, alpha: float, both_sides: bool, simulations: int, seed: int
+    strata: Sequence[_Arms], tests: tuple[PowerTest, ...], *, alpha: float, both_sides: bool, simulations: int, seed: int
 ) -> dict[PowerTest, int]:
     """How many simulations each test calls significant."""
     z = float(-ndtri(alpha / 2))
     hits = dict.fromkeys(tests, 0)
-    for totals in _simulated(arms, simulations, seed):
+    for parts in zip(*(_simulated(arms, simulations, seed, i) for i, arms in enumerate(strata)), strict=True):
         for test in tests:
-            statistic = (_z if test == PowerTest.Z else _cmh)(totals, arms)
+            statistic = _statistic(test, parts, strata)
             hits[test] += int(np.count_nonzero((np.abs(statistic) if both_sides else statistic) > z))
     return hits
 
 
-def _z(totals: Floats, arms: _Arms) -> Floats:
-    """(score a - score b)/se, se^2 = (w_a/R_a + w_b/R_b)/N w of the simulated runs; 0 where se is 0, which proves nothing."""
-    n = len(arms.a)
-    difference = (totals[:, 0] / arms.runs_a - totals[:, 1] / arms.runs_b) / n
+def _statistic(test: PowerTest, parts: Sequence[Floats], strata: Sequence[_Arms]) -> Floats:
+    """The statistic of each simulation, from its sums (up to 500, 5) in every stratum; 0 where the variance is 0: no proof."""
+    moments = [(_z if test == PowerTest.Z else _cmh)(totals, arms) for totals, arms in zip(parts, strata, strict=True)]
+    excess, squared = (np.sum([one[i] for one in moments], axis=0) for i in (0, 1))
+    return np.divide(excess, np.sqrt(squared), out=np.zeros(len(squared)), where=squared > 0)
+
+
+def _z(totals: Floats, arms: _Arms) -> tuple[Floats, Floats]:
+    """N (score a - score b), and N^2 se^2 = sum of s2_a/R_a + s2_b/R_b of the simulated runs."""
     squared = np.zeros(len(totals))
     for runs, products in ((arms.runs_a, totals[:, 2]), (arms.runs_b, totals[:, 3])):
-        w = products / (n * runs * (runs - 1)) if runs > 1 else np.full(len(totals), arms.w)
-        squared += w / (runs * n)
-    return np.divide(difference, np.sqrt(squared), out=np.zeros(len(totals)), where=squared > 0)
+        squared += (products / (runs * (runs - 1)) if runs > 1 else arms.w * len(arms.a)) / runs
+    return totals[:, 0] / arms.runs_a - totals[:, 1] / arms.runs_b, squared
 
 
-def _cmh(totals: Floats, arms: _Arms) -> Floats:
-    """Sum of k_a minus its mean given each task's passes, over the root of its hypergeometric variance."""
+def _cmh(totals: Floats, arms: _Arms) -> tuple[Floats, Floats]:
+    """Sum of k_a minus its mean given each task's passes, and its hypergeometric variance."""
     both = arms.runs_a + arms.runs_b
     excess = (totals[:, 0] * arms.runs_b - totals[:, 1] * arms.runs_a) / both
     variance = arms.runs_a * arms.runs_b * totals[:, 4] / (both * both * (both - 1))
-    return np.divide(excess, np.sqrt(variance), out=np.zeros(len(totals)), where=variance > 0)
+    return excess, variance
 
 
 def _features(a: NDArray[np.int64], b: NDArray[np.int64], arms: _Arms) -> tuple[NDArray[np.int64], ...]:
@@ -307,7 +332,7 @@ def _features(a: NDArray[np.int64], b: NDArray[np.int64], arms: _Arms) -> tuple[
     return a, b, a * (arms.runs_a - a), b * (arms.runs_b - b), both * (arms.runs_a + arms.runs_b - both)
 
 
-def _simulated(arms: _Arms, simulations: int, seed: int) -> Iterator[Floats]:
+def _simulated(arms: _Arms, simulations: int, seed: int, stratum: int = 0) -> Iterator[Floats]:
     """Sums of the features over tasks, shape (up to 500, 5), block by block.
 
     Tasks of one pair of rates are drawn together: as counts of the pairs (k_a, k_b) where there are more tasks than such pairs, so
@@ -321,7 +346,7 @@ def _simulated(arms: _Arms, simulations: int, seed: int) -> Iterator[Floats]:
     features = np.column_stack(_features(grid[0], grid[1], arms)).astype(np.float64)
     groups = [(int(n), *_ordered(pair, arms, features)) for pair, n in zip(pairs[many], counts[many], strict=True)]
     for block, start in enumerate(range(0, simulations, BLOCK)):
-        generator = stream(seed, (_POWER,), block)
+        generator = stream(seed, (_POWER, stratum) if stratum else (_POWER,), block)
         totals = np.zeros((BLOCK, 5))
         for n, shares, values in groups:
             totals += generator.multinomial(n, shares, size=BLOCK).astype(np.float64) @ values

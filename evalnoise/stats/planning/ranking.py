@@ -15,7 +15,7 @@ from evalnoise.stats.estimate import PROVES_NOTHING, Covers, joined
 from evalnoise.stats.intervals import ONE_TASK, score_squared_error
 from evalnoise.stats.planning.budget import smallest
 from evalnoise.stats.planning.population import NONE_SUFFICES, twice_in_both
-from evalnoise.stats.variance import Ints, checked_counts, score, task_variances, within_task_variance
+from evalnoise.stats.variance import Ints, checked_counts, same_difference, score, task_variances, within_task_variance
 
 FEW_VARIABLE = 10
 SMALL = f"fewer than {FEW_VARIABLE} variable tasks in both arms together: the normal approximation is rough"
@@ -85,7 +85,7 @@ def order(
     passes_b: ArrayLike,
     runs_b: ArrayLike,
     *,
-    covers: Covers = Covers.BENCHMARK,
+    covers: Covers | str = Covers.BENCHMARK,
     level: float = 0.95,
 ) -> Order:
     """How sure the order of two arms is, for counts of shape (N,), row i being the same task in all.
@@ -97,6 +97,7 @@ def order(
     """
     if covers not in {Covers.BENCHMARK, Covers.POPULATION}:
         raise ValueError(f"covers is benchmark or population, not {covers!r}")
+    covers = Covers(covers)
     _check_level(level)
     ka, na, kb, nb = twice_in_both(passes_a, runs_a, passes_b, runs_b)
     n = len(na)
@@ -126,7 +127,7 @@ def _parts(ka: Ints, na: Ints, kb: Ints, nb: Ints, covers: Covers) -> tuple[floa
     if covers == Covers.BENCHMARK:
         return (score_squared_error(ka, na) or 0.0) + (score_squared_error(kb, nb) or 0.0), 0.0, noise
     differences = ka / na - kb / nb
-    total = 0.0 if np.all(differences == differences[0]) else float(np.var(differences, ddof=1))
+    total = 0.0 if same_difference(ka, na, kb, nb) else float(np.var(differences, ddof=1))
     within = float(np.mean(task_variances(ka, na) / na + task_variances(kb, nb) / nb))
     # The runs alone make `within`, so the whole cannot be less, though its estimate can.
     return max(total, within) / n, max(0.0, total - within), noise

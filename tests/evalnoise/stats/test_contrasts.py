@@ -17,6 +17,7 @@ from evalnoise.stats.contrasts import (
 )
 from evalnoise.stats.estimate import Estimate
 from evalnoise.stats.intervals import w_benchmark
+from evalnoise.stats.planning.ranking import order
 from evalnoise.stats.variance import score, within_task_variance
 
 N = 60
@@ -232,3 +233,27 @@ def test_standard_errors_and_p_values():
     assert (constant.se, constant.p_value) == (None, None)
     assert score_contrast_benchmark(runs, runs, runs, runs).p_value is None
     assert score_contrast(a, runs, b, runs, seed=1, resamples=50).p_value is None
+
+
+@pytest.mark.parametrize(
+    ("a", "runs_a", "b", "runs_b"),
+    [([3, 4, 5], 10, [1, 2, 3], 10), ([3, 4, 6], 10, [2, 4, 8], 20), ([4, 6, 8], 12, [7, 12, 17], 30)],
+)
+def test_the_same_difference_in_every_task_proves_nothing(a, runs_a, b, runs_b):
+    """0.3 - 0.1 and 0.4 - 0.2 are the same difference, which floats do not see."""
+    counts = (a, np.full(len(a), runs_a), b, np.full(len(b), runs_b))
+    found = paired_t(*counts)
+    assert found.finding == Finding.PROVES_NOTHING
+    assert (found.se, found.p_value) == (None, None)
+    assert score_contrast(*counts, seed=0, resamples=99).finding == Finding.PROVES_NOTHING
+    assert order(*counts, covers="population").se == pytest.approx(order(*counts).se)
+    other = [*a[:-1], a[-1] + 1]
+    assert paired_t(other, *counts[1:]).se > 0
+
+
+def test_the_same_difference_of_w_in_every_task_proves_nothing():
+    """k (10 - k) / 90: 9/90 - 0, and 25/90 - 16/90."""
+    found = paired_t([1, 5], [10, 10], [0, 2], [10, 10], of="w")
+    assert found.result.value == pytest.approx(0.1)
+    assert found.finding == Finding.PROVES_NOTHING
+    assert found.se is None

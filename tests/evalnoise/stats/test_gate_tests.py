@@ -11,6 +11,7 @@ from scipy import stats
 
 from evalnoise.stats.contrasts import paired_t, score_contrast_benchmark
 from evalnoise.stats.gates.claims import NO_VARIATION, HowTested, benchmark_test, population_test
+from evalnoise.stats.gates.gate import Decision, GateRule, gate
 from evalnoise.stats.gates.loss import FEW_VARIABLE, SINGLE_RUNS, loss_limit
 from evalnoise.stats.gates.permutation import permutation_test
 from evalnoise.stats.gates.side import counted_side, on_common_tasks, side_of
@@ -260,3 +261,26 @@ def test_exchanging_the_arms_exchanges_the_result(seed, runs_new, runs_base):
         if one.p is not None:
             assert one.p == pytest.approx(other.p, rel=1e-9)
             assert one.p_worse == pytest.approx(1 - other.p_worse, abs=1e-9)
+
+
+@pytest.mark.parametrize("clusters", [None, ["a", "b", "c"] * 10, ["a", "b", ""] * 10])
+@pytest.mark.parametrize("scale", [1.0, 1 / 7])
+def test_the_same_difference_in_every_task_is_no_variation(clusters, scale):
+    """0.3 - 0.1 and 0.4 - 0.2 are the same difference; scores of 1/7 lie on no grid."""
+    k = 1 + np.arange(30) % 7
+    places = np.arange(10)
+    base, new = (side_of((at < passes[:, None]) * scale) for at, passes in ((places, k), (places[::-1], k + 2)))
+    found = population_test(new, base, clusters=clusters)
+    assert (found.p, found.loss_limit, found.se, found.undefined) == (None, None, 0.0, NO_VARIATION)
+    decided = gate(new, base, GateRule(claim="population"))
+    assert decided.decision is Decision.INCONCLUSIVE
+    assert NO_VARIATION in decided.reasons
+
+
+def test_clusters_that_all_have_the_same_mean_are_no_variation():
+    k = np.array([1, 2, 3, 4, 5, 6])
+    more = np.array([1, 3, 3, 1, 1, 3])
+    places = np.arange(10)
+    base, new = (side_of((places < passes[:, None]).astype(float)) for passes in (k, k + more))
+    assert population_test(new, base, clusters=list("aabbcc")).undefined == NO_VARIATION
+    assert population_test(new, base).se > 0
