@@ -5,7 +5,18 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from evalnoise.report.numbers import ABOVE, STAR, above, for_new_tasks, interval, marked_w, missing_reasons, number, runs
+from evalnoise.report.numbers import (
+    ABOVE,
+    STAR,
+    above,
+    for_new_tasks,
+    interval,
+    marked_w,
+    missing_reasons,
+    number,
+    planning_advice,
+    runs,
+)
 from evalnoise.report.summary import Summary, answer_sentences, left_out_sentences, main_sentences, true_w, verification_sentences
 
 _HEADER = (
@@ -21,7 +32,8 @@ def as_markdown(summary: Summary) -> str:
     starred = [STAR] if any(for_new_tasks(row).endswith("*") for row in summary.noise_floor) else []
     impossible = [ABOVE] if any(above(row["w"]) for row in summary.noise_floor) else []
     answers = answer_sentences(summary, lambda row: f"{row['stack']} {row['condition']}")
-    notes = [*left_out_sentences(summary), *answers, *starred, *impossible, *missing]
+    advice = planning_advice(summary.noise_floor, lambda row: f"{row['stack']} {row['condition']}")
+    notes = [*left_out_sentences(summary), *answers, *starred, *impossible, *advice, *missing]
     parts += [_bullets(notes)] if notes else []
     verified = verification_sentences(summary, lambda row: f"{row['stack']} {row['condition']}")
     parts += ["## Verification", _bullets(verified)] if verified else []

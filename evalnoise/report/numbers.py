@@ -67,3 +67,14 @@ def missing_reasons(rows: Iterable[Mapping[str, Any]], name: Callable[[Mapping[s
         if row["w_undefined"] and None in (row["w"], row["w_lo"], row["w_bench_lo"]):
             names.setdefault(row["w_undefined"], []).append(name(row))
     return [f"{UNDEFINED} for {', '.join(who)}: {reason}." for reason, who in names.items()]
+
+
+def planning_advice(rows: Iterable[Mapping[str, Any]], name: Callable[[Mapping[str, Any]], str]) -> list[str]:
+    """Conditions of `noise_floor` whose pilot was too small for the budget in the table, with the runs to plan with instead."""
+    told = [
+        f"{name(row)} {row['runs_recommended']}"
+        for row in rows
+        if row["w"] and row["runs_recommended"] is not None and row["runs_recommended"] != row["runs"]
+    ]
+    small = "Small pilots, under 10 replicates or 10 variable tasks; plan with the cautious budget of runs: "
+    return [f"{small}{', '.join(told)}."] if told else []

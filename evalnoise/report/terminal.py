@@ -12,7 +12,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evalnoise.report.numbers import ABOVE, STAR, above, for_new_tasks, interval, marked_w, missing_reasons, number, runs
+from evalnoise.report.numbers import (
+    ABOVE,
+    STAR,
+    above,
+    for_new_tasks,
+    interval,
+    marked_w,
+    missing_reasons,
+    number,
+    planning_advice,
+    runs,
+)
 from evalnoise.report.summary import (
     Row,
     Summary,
@@ -47,6 +58,7 @@ def print_summary(summary: Summary, store: Path, *, command: str = "evalnoise") 
         _list(console, "", [(STAR, "dim")])
     if any(above(row["w"]) for row in summary.noise_floor):
         _list(console, "", [(ABOVE, "yellow")])
+    _list(console, "", ((advice, "") for advice in planning_advice(summary.noise_floor, lambda row: _name(summary, row))))
     _list(console, "", ((reason, "") for reason in missing_reasons(summary.noise_floor, lambda row: _name(summary, row))))
     if summary.judges:
         console.print("\nJudges of frozen candidates: do they repeat themselves, do they agree with execution?", style="bold")

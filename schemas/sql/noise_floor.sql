@@ -42,6 +42,7 @@
 --   n_empty: Nothing, or white space.
 --   n_malformed: No answer, but something else.
 --   n_infrastructure: The server would not take the request.
+--   runs_recommended: Runs per arm to plan with: runs, or after a small pilot the cautious budget; null: undefined.
 CREATE VIEW noise_floor AS
 SELECT n.*
 FROM noise_floor_all AS n

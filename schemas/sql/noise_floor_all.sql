@@ -42,6 +42,7 @@
 --   n_empty: Nothing, or white space.
 --   n_malformed: No answer, but something else.
 --   n_infrastructure: The server would not take the request.
+--   runs_recommended: Runs per arm to plan with: runs, or after a small pilot the cautious budget; null: undefined.
 CREATE VIEW noise_floor_all AS
 WITH numbers AS (
   -- `first` with an order picks one row whole, so that two methods of the same estimate can neither double a row nor mix ends.
@@ -86,7 +87,8 @@ first_budget AS (
     first(delta ORDER BY delta, method) AS delta,
     first(runs ORDER BY delta, method) AS runs,
     first(runs_lo ORDER BY delta, method) AS runs_lo,
-    first(runs_hi ORDER BY delta, method) AS runs_hi
+    first(runs_hi ORDER BY delta, method) AS runs_hi,
+    first(recommended ORDER BY delta, method) AS recommended
   FROM budgets
   WHERE first_delta
   GROUP BY study, protocol, stack, condition
@@ -153,7 +155,8 @@ SELECT
   coalesce(a.n_filtered, 0) AS n_filtered,
   coalesce(a.n_empty, 0) AS n_empty,
   coalesce(a.n_malformed, 0) AS n_malformed,
-  coalesce(a.n_infrastructure, 0) AS n_infrastructure
+  coalesce(a.n_infrastructure, 0) AS n_infrastructure,
+  b.recommended AS runs_recommended
 FROM numbers AS n
 LEFT JOIN first_budget AS b
   ON b.study = n.study AND b.protocol = n.protocol AND b.stack = n.stack AND b.condition = n.condition

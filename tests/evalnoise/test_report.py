@@ -22,13 +22,15 @@ def floor(condition: str, stack: str = "oracle", **changes):
         "stack": stack, "condition": condition, "n_tasks": 1640, "n_replicates": 10, "n_unmeasured": 12, "score": 0.5278,
         "score_run_sd": 0.0833, "w": 0.08333, "w_lo": 0.01, "w_hi": 0.16667, "w_bench_lo": 0.02965, "w_bench_hi": 0.17744,
         "w_gaffke_lo": 0.009, "w_gaffke_hi": 0.18, "variable_tasks": 23, "delta": 0.02, "runs": 273, "runs_lo": 1,
-        "runs_hi": 546, "w_undefined": "", "near_limit": 0, "n_missing": 0, "n_measured": 16_400,
+        "runs_hi": 546, "runs_recommended": 273, "w_undefined": "", "near_limit": 0, "n_missing": 0, "n_measured": 16_400,
     }  # fmt: skip
     return plain | changes
 
 
 def undefined(condition: str):
-    missing = dict.fromkeys(("score_run_sd", "w", "w_lo", "w_hi", "w_bench_lo", "w_bench_hi", "variable_tasks", "runs"))
+    missing = dict.fromkeys(
+        ("score_run_sd", "w", "w_lo", "w_hi", "w_bench_lo", "w_bench_hi", "variable_tasks", "runs", "runs_recommended")
+    )
     return floor(condition, **missing, w_undefined=REASON)
 
 
@@ -105,6 +107,12 @@ def test_sentences_break_at_words_and_never_inside_an_interval(shown):
         "    [-0.0269, +0.1380], 95 % over new tasks (paired t)",
     ]
     assert f"  {SENTENCE}" in shown(summary(floor("live")), 80, tty=False)
+
+
+def test_a_small_pilot_is_told_what_to_plan_with(shown):
+    said = " ".join(" ".join(shown(summary(floor("live", runs_recommended=455), floor("cold")))).split())
+    assert "plan with the cautious budget of runs: live 455." in said
+    assert "Small pilots" not in " ".join(shown(summary(floor("live"))))
 
 
 def test_few_variable_tasks_show_gaffkes_interval_and_none_no_upper_budget(shown):

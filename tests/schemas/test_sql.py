@@ -124,7 +124,14 @@ class Study:
                 budget = self.lineage | {"stack": stack, "condition": condition, "delta": delta, "first_delta": index == 0}
                 budget |= {"alpha": 0.05, "power": 0.8, "w": w, "method": "normal", "covers": "benchmark", "level": 0.95}
                 runs = None if w is None else 7 * index + 3
-                budget |= {"runs": runs, "runs_lo": runs and runs - 1, "runs_hi": runs and runs + 9, "n_tasks": 30, "note": ""}
+                budget |= {
+                    "runs": runs,
+                    "runs_lo": runs and runs - 1,
+                    "runs_hi": runs and runs + 9,
+                    "n_tasks": 30,
+                    "note": "",
+                    "recommended": runs and runs + 8,
+                }
                 budget |= {"w_cautious": w, "runs_cautious": runs, "recommended": runs, "mde": None if w is None else 0.03}
                 budgets.append(budget | {"n_replicates": self.replicates, "seed": None, "resamples": None, "undefined": undefined})
         judge = [self.estimate("s1", "judge", "verdict_w", 0.1), self.estimate("s1", "judge", "unparsed_share", 0.0)]
@@ -216,6 +223,7 @@ def test_noise_floor_has_what_was_promised_and_each_number_from_its_row(store):
         expected |= {"variable_tasks": varied, "variable_share": varied / 30, "variable_lo": 0.25, "variable_hi": 0.75}
         expected |= {"near_limit": 0}
         expected |= {"delta": 0.05, "runs": 3, "runs_lo": 2, "runs_hi": 12, "w_undefined": "", "note": "few"}
+        expected |= {"runs_recommended": 11}
         passed = int(table.sum())
         expected |= {"n_passed": passed, "n_measured": 150, "n_missing": 0}
         expected |= {"score_missing_fail": passed / 150, "score_missing_pass": passed / 150}
