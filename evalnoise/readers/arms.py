@@ -31,6 +31,8 @@ class Arm:
     frozen: Protocol
     complete: bool
     """Whether the protocol is complete; else its numbers may still change."""
+    predecessors: tuple[str, ...] = ()
+    """Digests of the protocols that it inherits of, directly or by way of others, nearest first."""
 
     @property
     def kind(self) -> str:
@@ -66,7 +68,8 @@ def find_arm(connection: Any, store: str | Path, text: str) -> Arm:
     if not 1 <= len(parts) <= 3 or not all(parts):
         raise _no(store, text, ARM, "something else")
     study, digest, status = find_protocol(connection, store, text, parts[0])
-    frozen = Store.open(store, create=False).protocol(digest)
+    opened = Store.open(store, create=False)
+    frozen = opened.protocol(digest)
     stacks = [stack["name"] for stack in frozen.study["stacks"]]
     conditions = {condition["name"]: condition["kind"] for condition in frozen.study["conditions"]}
     stack = _chosen(stacks, stacks, named=parts[1] if len(parts) == 3 else None, what="stack", where=(store, text))
@@ -77,7 +80,8 @@ def find_arm(connection: Any, store: str | Path, text: str) -> Arm:
     cells = read_cells(connection, study, digest, stack, condition)
     if cells is None:
         raise _no(store, text, f"sealed outcomes of {stack} under {condition}", "none yet", "Run the study, or finish it.")
-    return Arm(f"{study} ({digest[:SHORT]}), {stack}, {condition}", cells, frozen, status == "complete")
+    label = f"{study} ({digest[:SHORT]}), {stack}, {condition}"
+    return Arm(label, cells, frozen, status == "complete", _predecessors(opened, frozen))
 
 
 def find_arms(connection: Any, store: str | Path, text: str, *, condition: str | None = None) -> list[Arm]:
@@ -117,6 +121,19 @@ def find_protocol(connection: Any, store: str | Path, text: str, name: str) -> t
         raise _no(store, text, ARM, said)
     study, digest, status = chosen[0]
     return str(study), str(digest), str(status)
+
+
+def _predecessors(store: Store, frozen: Protocol) -> tuple[str, ...]:
+    """The chain of predecessors, as far as the store has their protocols."""
+    found: list[str] = []
+    lineage = frozen.lineage
+    while lineage is not None and lineage.predecessor not in found:
+        found.append(lineage.predecessor)
+        try:
+            lineage = store.protocol(lineage.predecessor).lineage
+        except StoreError:
+            break
+    return tuple(found)
 
 
 def _chosen(known: list[str], defaults: list[str], *, named: str | None, what: str, where: tuple[str | Path, str]) -> str:

@@ -191,4 +191,4 @@ def _not_independent(base: Arm, new: Arm) -> Iterator[str]:
 
 def _ancestors(arm: Arm) -> set[str]:
     lineage = arm.frozen.lineage
-    return {arm.cells.protocol} | ({lineage.predecessor} if lineage else set())
+    return {arm.cells.protocol, *arm.predecessors} | ({lineage.predecessor} if lineage else set())

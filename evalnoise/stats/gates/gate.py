@@ -171,7 +171,7 @@ def _lacking(a: Side, b: Side, rule: GateRule, *, unmatched: int) -> list[str]:
     found = []
     if a.n_tasks < rule.fewest_tasks:
         found.append(f"{a.n_tasks} tasks that both arms have measured: a gate needs {rule.fewest_tasks}; read the outputs instead")
-    if unmatched > rule.most_unmeasured * max(1, a.n_tasks + unmatched):
+    if unmatched and unmatched / (a.n_tasks + unmatched) > rule.most_unmeasured:
         found.append(f"{unmatched} tasks are only in one arm, beside {a.n_tasks} that both have: the suites differ")
     repeated = max(int(side.runs.max(initial=0)) for side in (a, b)) > 1
     if a.n_tasks and repeated and not (a.varied.any() or b.varied.any()):

@@ -116,11 +116,15 @@ def _dealt(scores: Floats, measured: Bools, width: int, *, seed: int, resamples:
 
 
 def _by_margins(weights: Ints, measured: Bools, na: Ints, nb: Ints) -> list[tuple[Ints, int]]:
-    """Tasks with the same number of runs in each arm: their measured cells (G, M), and how many of them arm a gets."""
+    """Tasks with the same number of runs in each arm: their measured cells (G, M), and how many of them arm a gets.
+
+    Both in order, so that the deals do not hang on the order of tasks or runs.
+    """
     parts = []
     for m, n in np.unique(np.column_stack([na, nb]), axis=0).tolist():
         rows = (na == m) & (nb == n)
-        parts.append((weights[rows][measured[rows]].reshape(-1, m + n), m))
+        cells = np.sort(weights[rows][measured[rows]].reshape(-1, m + n), axis=1)
+        parts.append((cells[np.lexsort(cells.T)], m))
     return parts
 
 

@@ -78,7 +78,8 @@ class Side:
     @property
     def unmeasured_share(self) -> float:
         """Share of the cells without an outcome; 1 where there are no cells."""
-        return float(1 - self.measured.mean()) if self.measured.size else 1.0
+        missing = self.measured.size - int(np.count_nonzero(self.measured))
+        return missing / self.measured.size if self.measured.size else 1.0
 
     def take(self, rows: Bools | Ints) -> Side:
         """The side on some of its tasks."""

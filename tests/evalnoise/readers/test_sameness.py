@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,9 @@ def test_runs_that_are_shared():
     assert "inherits" in not_independent(heir, base)[0]
     sibling = arm("f" * 64, lineage=Lineage(predecessor="d" * 64, why="others"))
     assert "inherits" in not_independent(heir, sibling)[0]
+    grandchild = replace(arm("c" * 64, lineage=Lineage(predecessor="e" * 64, why="again")), predecessors=("e" * 64, "d" * 64))
+    assert "inherits" in not_independent(base, grandchild)[0]
+    assert "inherits" in not_independent(grandchild, sibling)[0]
     file = {"a/live": PinnedFile(sha256="1" * 64, size=1)}
     assert "same recording" in not_independent(arm(recordings=file), arm("e" * 64, recordings=file))[0]
 

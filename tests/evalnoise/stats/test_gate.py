@@ -203,6 +203,25 @@ def test_too_many_unmeasured_cells_or_tasks(base):
     assert abs(some.tested.difference) < 0.02
 
 
+@pytest.mark.parametrize("percent", [7, 29, 30, 57])
+def test_the_largest_allowed_share_is_allowed(percent):
+    """1 - 0.7 is more than 0.3, and 0.29 x 100 is less than 29."""
+    rng = np.random.default_rng(20)
+    rule = GateRule(most_unmeasured=percent / 100)
+    full = side_of(rng.integers(0, 2, (100, 10)))
+    holed = np.ones((100, 10), bool)
+    holed.flat[: percent * 10] = False
+    for shown in (holed, holed.reshape(10, 100).T):
+        found = gate(side_of(rng.integers(0, 2, (100, 10)), shown), full, rule)
+        assert found.unmeasured_new == percent / 100
+        assert not found.unfit
+    missing = gate(side_of(rng.integers(0, 2, (100, 10))).take(np.arange(100 - percent)), full.take(np.arange(100 - percent)), rule,
+                   only_base=percent)  # fmt: skip
+    assert not missing.unfit
+    holed[-1, -1] = False
+    assert "unmeasured: more than" in gate(side_of(full.scores, holed), full, rule).unfit[-1]
+
+
 def test_other_reasons_and_tasks_without_a_row():
     rng = np.random.default_rng(9)
     found = gate(arm(rng, rates(), 40), arm(rng, rates(), 40), RULE, unfit=["the judge differs"], only_new=4, only_base=1)

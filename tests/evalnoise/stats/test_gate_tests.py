@@ -168,6 +168,17 @@ def test_the_same_seed_gives_the_same_deals():
     assert (one.resamples, one.seed) == (500, 3)
 
 
+def test_the_order_of_tasks_and_runs_does_not_matter():
+    rng = np.random.default_rng(5)
+    a, b = np.round(rng.random((25, 4)), 2), np.round(rng.random((25, 5)), 2)
+    measured = rng.random((25, 4)) < 0.8
+    measured[:, 0] = True
+    one = permutation_test(side_of(a, measured), side_of(b), seed=3, resamples=500)
+    tasks, runs = rng.permutation(25), rng.permutation(4)
+    again = permutation_test(side_of(a[tasks][:, runs], measured[tasks][:, runs]), side_of(b[tasks]), seed=3, resamples=500)
+    assert (again.p_less, again.p_greater) == (one.p_less, one.p_greater)
+
+
 def test_many_cells_take_the_normal_distribution():
     rng = np.random.default_rng(3)
     a, b = side_of(rng.random((60, 6))), side_of(np.clip(rng.random((60, 6)) + 0.03, 0, 1))
