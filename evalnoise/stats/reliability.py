@@ -29,8 +29,10 @@ from evalnoise.stats.variance import NO_TASK, Floats, Ints, checked_counts, clop
 KS: Final = (1, 2, 5, 10, 20, 50, 100)
 """Values of k that reports use, as far as there are runs."""
 WIDEST: Final = "new runs: the widest interval that any rates of the tasks allow"
-_TRUSTED: Final = ((4, 10), (2, 40))
-"""From so many times k runs and so many variable tasks on the plug-in interval misses about 0.04 a side; before, up to 0.4."""
+_TRUSTED: Final = ((4, 12), (2, 20))
+"""From so many times k runs and so many times k open tasks on the plug-in interval misses about 0.05 a side; before, up to 0.4."""
+_FEWEST_OPEN: Final = 20
+"""With fewer open tasks it is not trusted at any k."""
 SAME_VALUE: Final = PROVES_NOTHING + "every task has the same value"
 
 
@@ -100,11 +102,11 @@ def reliability(
     """pass@k and pass^k for each k, the mean over tasks, each with its interval for new tasks and the one for new runs.
 
     `population`: percentiles of the task bootstrap, one for all of them. `benchmark`: the mean +- z SE with
-    SE^2 = sum(U^2 - C(c,2k)/C(n,2k))/N^2, unbiased, because C(c,2k)/C(n,2k) is unbiased for p^(2k): from 4k runs and 10 variable
-    tasks on, or 2k runs and 40. With fewer it misses too often, and under 2k runs there is no unbiased variance. But
-    Var U <= (k/n) theta (1-theta) for theta = p^k (Hoeffding 1948: n Var U falls with n). V(m), the largest sum of these over
-    all theta with mean m, over N^2, is m (1-m) k/(n N) at equal runs, and concave at any. All m with |U - m| <= z sqrt(V(m))
-    are an interval for which no rates have a larger variance.
+    SE^2 = sum(U^2 - C(c,2k)/C(n,2k))/N^2, unbiased, because C(c,2k)/C(n,2k) is unbiased for p^(2k): from 4k runs and 12k open
+    tasks on, or 2k runs and 20k, and never under 20 of them. A task is open when its U is neither 0 nor 1. With fewer it misses
+    too often, and under 2k runs there is no unbiased variance. But Var U <= (k/n) theta (1-theta) for theta = p^k (Hoeffding
+    1948: n Var U falls with n). V(m), the largest sum of these over all theta with mean m, over N^2, is m (1-m) k/(n N) at equal
+    runs, and concave at any. All m with |U - m| <= z sqrt(V(m)) are an interval for which no rates have a larger variance.
 
     A k that is larger than the runs of some measured task is undefined. Tasks without any run do not enter, and are counted.
 
@@ -174,9 +176,9 @@ class _Patterns:
     runs: Ints
     """Runs of each task."""
 
-    @property
-    def variable(self) -> int:
-        return sum(count for c, n, count in self.pairs if 0 < c < n)
+    def open(self, k: int, of: Of) -> int:
+        """Tasks whose value is neither 0 nor 1: those that the variance is seen in."""
+        return sum(count for c, n, count in self.pairs if 0 < _value(c, n, k, of) < 1)
 
 
 def _patterns(passes: Ints, runs: Ints) -> _Patterns:
@@ -229,8 +231,8 @@ def _benchmark(base: Estimate, tasks: _Patterns, k: int, of: Of, *, level: float
 
 def _squared_error(tasks: _Patterns, k: int, of: Of) -> Fraction:
     """Unbiased squared standard error over new runs of these tasks; 0 or less where it is not to be trusted."""
-    least, varied = min(n for _, n, _ in tasks.pairs), tasks.variable
-    if not any(least >= times * k and varied >= many for times, many in _TRUSTED):
+    least, seen = min(n for _, n, _ in tasks.pairs), tasks.open(k, of)
+    if seen < _FEWEST_OPEN or not any(least >= times * k and seen >= many * k for times, many in _TRUSTED):
         return Fraction()
     total = Fraction()
     for c, n, count in tasks.pairs:
