@@ -223,7 +223,7 @@ def test_noise_floor_has_what_was_promised_and_each_number_from_its_row(store):
         expected |= {"variable_tasks": varied, "variable_share": varied / 30, "variable_lo": 0.25, "variable_hi": 0.75}
         expected |= {"near_limit": 0}
         expected |= {"delta": 0.05, "runs": 3, "runs_lo": 2, "runs_hi": 12, "w_undefined": "", "note": "few"}
-        expected |= {"runs_recommended": 11}
+        expected |= {"runs_recommended": 3}
         passed = int(table.sum())
         expected |= {"n_passed": passed, "n_measured": 150, "n_missing": 0}
         expected |= {"score_missing_fail": passed / 150, "score_missing_pass": passed / 150}
