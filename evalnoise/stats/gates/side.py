@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,8 @@ class Side:
     """Scores in [0, 1], shape (N, R); 0 where unmeasured."""
     measured: Bools
     """Whether a cell has an outcome, shape (N, R)."""
+    in_order: bool = True
+    """Whether run r is the same run in every task; not so where cells were made up from counts."""
 
     @property
     def n_tasks(self) -> int:
@@ -83,7 +85,7 @@ class Side:
 
     def take(self, rows: Bools | Ints) -> Side:
         """The side on some of its tasks."""
-        return Side(scores=self.scores[rows], measured=self.measured[rows])
+        return Side(scores=self.scores[rows], measured=self.measured[rows], in_order=self.in_order)
 
 
 def side_of(scores: ArrayLike, measured: ArrayLike | None = None) -> Side:
@@ -105,7 +107,7 @@ def counted_side(passes: ArrayLike, runs: ArrayLike) -> Side:
     """The side whose tasks have so many passes, shape (N,), of so many runs: the order of the runs is made up."""
     k, n = np.asarray(passes, dtype=np.int64), np.asarray(runs, dtype=np.int64)
     places = np.arange(int(n.max(initial=0)))
-    return side_of((places < k[:, None]).astype(np.float64), places < n[:, None])
+    return replace(side_of((places < k[:, None]).astype(np.float64), places < n[:, None]), in_order=False)
 
 
 def on_common_tasks(new: Side, base: Side) -> tuple[Side, Side, Bools]:

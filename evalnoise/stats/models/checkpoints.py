@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
-from evalnoise.stats.models.noise import Noise
+from evalnoise.stats.models.noise import ALL_EQUAL, ONE_TASK, Noise
 from evalnoise.stats.models.pairs import all_pairs
 from evalnoise.stats.models.samples import Floats, Samples
 
 _MISSING = "a checkpoint has tasks without a sample: averages need the same tasks in all"
-_ONE = "one task says nothing about other tasks"
+_ROUNDING = 1e-13
+"""Share of the largest mean by which differences may lie apart and be the same: what summing in binary costs, and far less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +56,15 @@ def averaging(samples: Samples, a: Sequence[int], b: Sequence[int]) -> Averaging
     if np.any(samples.runs[rows] == 0) or n < 2:
         return Averaging(
             difference=None, se_single=None, se_averaged=None, z_single=None, z_averaged=None, reduction=None, n_tasks=n,
-            undefined=_ONE if n < 2 else _MISSING, note="",
+            undefined=ONE_TASK if n < 2 else _MISSING, note="",
         )  # fmt: skip
     means = samples.means
     first, second = means[list(a)], means[list(b)]
     gap = first.mean(axis=0) - second.mean(axis=0)
-    single = np.mean([np.var(x - y) for x in first for y in second])
-    one, averaged = float(np.sqrt(single / n)), float(np.sqrt(np.var(gap) / n))
+    # Means of scores that binary numbers cannot hold differ in their last digits where they are the same.
+    alike = _ROUNDING * float(np.abs(means[rows]).max())
+    single = np.mean([_variance(x - y, alike) for x in first for y in second])
+    one, averaged = float(np.sqrt(single / n)), float(np.sqrt(_variance(gap, alike) / n))
     difference = float(gap.mean())
     return Averaging(
         difference=difference,
@@ -71,9 +74,14 @@ def averaging(samples: Samples, a: Sequence[int], b: Sequence[int]) -> Averaging
         z_averaged=difference / averaged if averaged else None,
         reduction=averaged / one if one else None,
         n_tasks=n,
-        undefined="" if averaged else "every task differs by the same amount",
+        undefined="" if averaged else ALL_EQUAL,
         note="it speaks of the mean of these checkpoints, not of the last one",
     )
+
+
+def _variance(differences: Floats, alike: float) -> float:
+    """Variance over tasks, ddof 0; 0 where they lie no further apart than this."""
+    return 0.0 if float(np.ptp(differences)) <= alike else float(np.var(differences))
 
 
 def samples_for(noise: Noise, se: float) -> int | None:

@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, erfc
 
 from evalnoise.stats.models.noise import BELOW_ZERO, NO_TASK, AllPairs, Noise, PairNoise
-from evalnoise.stats.models.samples import Floats, Ints, Samples, on_one_denominator, samples_of
+from evalnoise.stats.models.samples import Bools, Floats, Ints, Samples, on_one_denominator, samples_of, summable
 
 _BLOCK = 2_000_000
 """Numbers in a block of the matrices of all pairs: bounds memory, changes no result."""
-_ZERO = 1e-13
-"""Share of the mean square under which a variance of scores that lie on no grid is rounding, and 0."""
+_ZERO, _ROUNDING = 1e-13, 1e-26
+"""Shares of the mean square, of centred scores and of scores, under which a variance of floats is rounding, and 0."""
 
 
 def single_noise(scores: ArrayLike, measured: ArrayLike | None = None) -> Noise:
@@ -92,12 +92,14 @@ def _first(joined: Samples) -> PairNoise:
 def _joined(one: Samples, other: Samples) -> Samples:
     """Two sets of models on the same tasks as one, on one grid."""
     unit = int(np.lcm(one.unit, other.unit))
-    sides = [(s, unit // s.unit) for s in (one, other)]
+    sides = [s.on_unit(unit) for s in (one, other)]
+    exact = all(s.exact for s in sides)
     return Samples(
-        runs=np.concatenate([one.runs, other.runs]),
-        sums=np.concatenate([s.sums * f for s, f in sides]),
-        squares=np.concatenate([s.squares * f**2 for s, f in sides]),
+        runs=np.concatenate([s.runs for s in sides]),
+        sums=np.concatenate([s.sums for s in sides]),
+        squares=np.concatenate([s.squares for s in sides]),
         unit=unit,
+        spreads=None if exact else np.concatenate([s.spread for s in sides]).astype(np.float64),
     )
 
 
@@ -130,6 +132,8 @@ class _Tables:
     most: Ints
     """Most samples of a task, shape (M,)."""
     mean: tuple[Floats, int]
+    centred: Floats | None
+    """The means less a number of each task and one of each model, which changes no variance of a difference; None: no need to."""
     within: tuple[Floats, int]
     """The task's variance, ddof 0."""
     s2: tuple[Floats, int]
@@ -140,9 +144,9 @@ class _Tables:
     def of(cls, s: Samples) -> _Tables:
         runs, unit = s.runs, s.unit
         n, n2 = np.maximum(runs, 1), np.maximum(runs, 2)
-        spread = runs * s.squares - s.sums * s.sums
-        if not s.exact:
-            spread = np.maximum(spread, 0.0)
+        spread, mean = s.spread, on_one_denominator(s.sums, n * unit)
+        # Integers that are small enough for sums of their squares.
+        exact = bool(np.all(mean[0] == np.rint(mean[0]))) and summable(float(np.abs(mean[0]).max(initial=0.0)), runs.shape[1])
         return cls(
             once=(runs >= 1).astype(np.float64),
             twice=(runs >= 2).astype(np.float64),
@@ -150,7 +154,8 @@ class _Tables:
             uneven=bool(np.any(runs == 1)),
             binary=s.binary,
             most=runs.max(axis=1, initial=0),
-            mean=on_one_denominator(s.sums, n * unit),
+            mean=mean,
+            centred=None if exact else _centred(mean[0], runs >= 1),
             within=on_one_denominator(spread, n * n * unit**2),
             s2=on_one_denominator(spread, n2 * (n2 - 1) * unit**2),
             s2_per_run=on_one_denominator(spread, n2 * n2 * (n2 - 1) * unit**2),
@@ -206,6 +211,14 @@ def _block(t: _Tables, start: int, stop: int) -> dict[str, NDArray[np.float64] |
     }
 
 
+def _centred(means: Floats, known: Bools) -> Floats:
+    """Means less those of their tasks over the models, less those of what is left of their models over the tasks."""
+    for axis in (0, 1):
+        middle = np.where(known, means, 0.0).sum(axis=axis, keepdims=True) / np.maximum(known.sum(axis=axis, keepdims=True), 1)
+        means = means - middle
+    return np.where(known, means, 0.0)
+
+
 _Here = tuple[slice, slice]
 _At = tuple[Ints, Ints]
 
@@ -228,13 +241,16 @@ def _over_tasks(t: _Tables, known: Floats, here: _Here, at: _At) -> dict[str, Fl
     x, denominator = t.mean[0] * known, t.mean[1]
     n = _where_known(known, known, here, at)[0]
     first, second = _where_known(x, known, here, at)
-    product = _between(x, x, here)[at]
-    squares = np.add(*_where_known(x * x, known, here, at))
-    difference = first - second
+    y = x if t.centred is None else t.centred * known
+    product = _between(y, y, here)[at]
+    squares = np.add(*_where_known(y * y, known, here, at))
+    difference = first - second if t.centred is None else np.subtract(*_where_known(y, known, here, at))
     spread = n * (squares - 2 * product) - difference * difference
-    if denominator == 1 and not bool(np.all(x == np.rint(x))):
+    if t.centred is not None:
         # Floats cancel to something near 0 where a difference is the same in all tasks.
-        spread = np.where(spread <= _ZERO * n * squares, 0.0, spread)
+        rounding = _ROUNDING * np.add(*_where_known(x * x, known, here, at))
+        spread = np.where(spread <= n * np.maximum(_ZERO * squares, rounding), 0.0, spread)
+        product = _between(x, x, here)[at] if t.binary else product
     return {
         "n": n,
         "a": first,

@@ -1,7 +1,8 @@
 """What comparisons need of M models' scores: per model and task how many samples, their sum and their sum of squares.
 
-Sums are integers wherever the scores lie on a grid (0 and 1; halves; hundredths), so that they are exact and no order of tasks
-or samples changes a digit. Unmeasured samples are in no sum; a task without a measured sample has ``runs == 0``.
+Sums are integers wherever the scores lie on a grid (0 and 1; halves; hundredths) and are not very large, so that they are exact
+and no order of tasks or samples changes a digit. Otherwise they are floats, and each task's spread is taken about its mean.
+Unmeasured samples are in no sum; a task without a measured sample has ``runs == 0``.
 """
 
 from __future__ import annotations
@@ -15,13 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 UNITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 100, 1000)
 """Denominators of scores that are looked for: scores on such a grid are counted in integers."""
 ON_GRID = 1e-12
-"""How far a score may lie from its grid: what writing 0.07 in binary costs, and far less than two scores differ."""
+"""How far a score may lie from its grid: what writing 0.07 in binary costs, and far less than two scores differ. Of scores that
+are all below 1, so much of the largest."""
 EXACT = 2.0**53
 """Sums of integers below this are exact in float64, in any order."""
+_SAME = 1e-28
+"""Share of the squared mean under which a variance of floats is rounding, and 0."""
+_SMALLEST, _LARGEST = 1e-70, 1e70
+"""Scores whose largest lies outside of these are refused: their squares, and squares of those, are no floats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +43,20 @@ class Samples:
     """Sum of the squared scores, times `unit` squared: integers where `exact`, else floats."""
     unit: int
     """Denominator of the scores' grid; 1 without one."""
+    spreads: Floats | None = None
+    """Samples times the sum of squared deviations from the task's mean, times `unit` squared; None: it follows from the sums."""
+
+    @property
+    def spread(self) -> NDArray[Any]:
+        """The runs times sum x^2, less (sum x)^2, of each task, times `unit` squared: n (n-1) times the variance."""
+        if self.spreads is not None:
+            return self.spreads
+        found: NDArray[Any] = self.runs * self.squares - self.sums * self.sums
+        return found if self.exact else np.maximum(found, 0.0)
 
     @property
     def exact(self) -> bool:
-        """Whether the scores lie on a grid."""
+        """Whether the sums are integers, of scores on a grid."""
         return bool(np.issubdtype(self.sums.dtype, np.integer))
 
     @property
@@ -64,7 +81,24 @@ class Samples:
     def models(self, rows: ArrayLike) -> Samples:
         """The models of these rows, in this order."""
         at = np.asarray(rows)
-        return Samples(runs=self.runs[at], sums=self.sums[at], squares=self.squares[at], unit=self.unit)
+        spreads = None if self.spreads is None else self.spreads[at]
+        return Samples(runs=self.runs[at], sums=self.sums[at], squares=self.squares[at], unit=self.unit, spreads=spreads)
+
+    def on_unit(self, unit: int) -> Samples:
+        """The same scores counted in another unit, a multiple of this one; floats where integers would be too large."""
+        factor = unit // self.unit
+        if factor == 1:
+            return self
+        # (sum x)^2 is at most n sum x^2.
+        exact = self.exact and float((self.runs * self.squares).max(initial=0)) * factor**2 < EXACT
+        kind = np.int64 if exact else np.float64
+        return Samples(
+            runs=self.runs,
+            sums=self.sums.astype(kind) * factor,
+            squares=self.squares.astype(kind) * factor**2,
+            unit=unit,
+            spreads=None if exact else self.spread.astype(np.float64) * factor**2,
+        )
 
 
 def samples_of(scores: ArrayLike, measured: ArrayLike | None = None) -> Samples:
@@ -76,7 +110,8 @@ def samples_of(scores: ArrayLike, measured: ArrayLike | None = None) -> Samples:
             padded with unmeasured ones.
 
     Raises:
-        ValueError: Shapes differ, or a measured score is no finite number.
+        ValueError: Shapes differ, a measured score is no finite number, or the scores are too large, or too small, for sums of
+            their squares.
     """
     values = np.asarray(scores)
     if values.ndim != 3:
@@ -95,9 +130,12 @@ def samples_of(scores: ArrayLike, measured: ArrayLike | None = None) -> Samples:
     if values.dtype.kind == "b" or (values.dtype.kind in "iu" and values.size and values.min() >= 0 and values.max() <= 1):
         sums = values.sum(axis=2, dtype=np.int64)
         return Samples(runs=runs, sums=sums, squares=sums, unit=1)
+    largest, most = _largest(values), values.shape[2]
     unit = 1 if values.dtype.kind in "iu" else grid_of(values)
-    counted = values if unit is None else np.rint(values * float(unit)).astype(np.int64)
-    return Samples(runs=runs, sums=counted.sum(axis=2), squares=(counted * counted).sum(axis=2), unit=unit or 1)
+    if unit is None or not _countable(largest * unit, most):
+        return _of_floats(np.nonzero(known.reshape(runs.size, most))[0], values[known].astype(np.float64), runs)
+    counted = values.astype(np.int64) if values.dtype.kind in "iu" else np.rint(values * float(unit)).astype(np.int64)
+    return Samples(runs=runs, sums=counted.sum(axis=2), squares=(counted * counted).sum(axis=2), unit=unit)
 
 
 def samples_of_cells(models: Ints, tasks: Ints, scores: Floats, *, shape: tuple[int, int]) -> Samples:
@@ -108,21 +146,57 @@ def samples_of_cells(models: Ints, tasks: Ints, scores: Floats, *, shape: tuple[
         tasks: Column of each sample, shape (S,).
         scores: Score of each sample, shape (S,).
         shape: M and N.
+
+    Raises:
+        ValueError: The scores are too large, or too small, for sums of their squares.
     """
-    unit = grid_of(scores)
-    counted = scores if unit is None else np.rint(scores * unit)
+    largest, unit = _largest(scores), grid_of(scores)
     place, cells = np.asarray(models, dtype=np.int64) * shape[1] + tasks, shape[0] * shape[1]
-    kind = np.float64 if unit is None else np.int64
-    sums, squares = (np.bincount(place, weights=values, minlength=cells).astype(kind) for values in (counted, counted * counted))
-    runs = np.bincount(place, minlength=cells).astype(np.int64)
-    return Samples(runs=runs.reshape(shape), sums=sums.reshape(shape), squares=squares.reshape(shape), unit=unit or 1)
+    runs = np.bincount(place, minlength=cells).astype(np.int64).reshape(shape)
+    if unit is None or not _countable(largest * unit, int(runs.max(initial=0))):
+        return _of_floats(place, scores, runs)
+    counted = np.rint(scores * unit)
+    sums, squares = (
+        np.bincount(place, weights=values, minlength=cells).astype(np.int64).reshape(shape)
+        for values in (counted, counted * counted)
+    )
+    return Samples(runs=runs, sums=sums, squares=squares, unit=unit)
+
+
+def _of_floats(place: Ints, scores: Floats, runs: Ints) -> Samples:
+    """Scores on no grid, `place` (S,) being each one's cell: deviations are squared, for squares of the scores cancel."""
+
+    def summed(values: Floats) -> Floats:
+        return np.bincount(place, weights=values, minlength=runs.size).astype(np.float64).reshape(runs.shape)
+
+    sums = summed(scores)
+    away = scores - (sums / np.maximum(runs, 1)).ravel()[place]
+    spread = np.maximum(runs * summed(away * away) - np.square(summed(away)), 0.0)
+    spread = np.where(spread <= _SAME * np.square(sums), 0.0, spread)
+    return Samples(runs=runs, sums=sums, squares=summed(scores * scores), unit=1, spreads=spread)
+
+
+def _largest(scores: NDArray[Any]) -> float:
+    """Largest absolute score; ValueError where sums of squares of such scores are no floats."""
+    largest = max(abs(float(scores.max())), abs(float(scores.min()))) if scores.size else 0.0
+    if largest and not _SMALLEST <= largest <= _LARGEST:
+        raise ValueError(f"the largest score is {largest:g}: sums of squares need one between {_SMALLEST:g} and {_LARGEST:g}")
+    return largest
+
+
+def _countable(largest: float, samples: int) -> bool:
+    """Whether sums of so many squares of such integers, times their number, are exact."""
+    return (largest * max(1, samples)) ** 2 < EXACT
 
 
 def grid_of(scores: Floats) -> int | None:
     """The smallest of `UNITS` that makes integers of all scores; None if none does."""
+    if not scores.size:
+        return 1
+    near = ON_GRID * min(1.0, float(np.abs(scores).max()))
     for unit in UNITS:
         scaled = scores * unit
-        if not scores.size or bool(np.all(np.abs(scaled - np.rint(scaled)) <= ON_GRID * unit)):
+        if bool(np.all(np.abs(scaled - np.rint(scaled)) <= near * unit)):
             return unit
     return None
 
@@ -135,7 +209,11 @@ def on_one_denominator(numerators: NDArray[Any], denominators: Ints) -> tuple[Fl
     if np.issubdtype(numerators.dtype, np.integer):
         common = lcm(*(int(d) for d in np.unique(denominators)))
         largest = float(np.abs(numerators / denominators).max(initial=0.0))
-        # N squared times four: sums of squared differences are multiplied by N.
-        if common < EXACT and (2 * numerators.shape[1] * largest * common) ** 2 < EXACT:
+        if common < EXACT and summable(largest * common, numerators.shape[1]):
             return np.asarray(numerators * (common // denominators), dtype=np.float64), common
     return np.asarray(numerators / denominators, dtype=np.float64), 1
+
+
+def summable(largest: float, tasks: int) -> bool:
+    """Whether sums over so many tasks of squared differences of integers up to this are exact, also times the number of tasks."""
+    return (2 * tasks * largest) ** 2 < EXACT

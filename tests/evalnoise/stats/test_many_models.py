@@ -7,6 +7,7 @@ from scipy import stats
 from evalnoise.stats.models.beta_theory import NO_PAIR, beta_fit, beta_ratios, beta_se
 from evalnoise.stats.models.checkpoints import averaging, null_check, samples_for
 from evalnoise.stats.models.difficulty import difficulty
+from evalnoise.stats.models.noise import ALL_EQUAL
 from evalnoise.stats.models.pairs import all_pairs, paired_noise
 from evalnoise.stats.models.samples import samples_of
 
@@ -49,6 +50,19 @@ def test_averaging_over_independent_checkpoints():
     assert found.se_averaged == pytest.approx(np.sqrt(np.var(gap) / 4000), abs=1e-14)
     singles = [np.var(scores[i, :, 0] - scores[j, :, 0]) for i in range(5) for j in range(5, 10)]
     assert found.se_single == pytest.approx(np.sqrt(np.mean(singles) / 4000), abs=1e-14)
+
+
+@pytest.mark.parametrize("graded", [False, True])
+def test_averages_that_differ_alike_have_no_z(graded):
+    """0.1 + 0.2 is no 0.3 in binary, so that equal differences are not equal floats."""
+    b = np.arange(60) % 7 / 10 + (np.pi / 100 if graded else 0)
+    found = averaging(samples_of(np.stack([b + 0.3, b + 0.2, b + 0.1, b])[:, :, None]), [0, 1], [2, 3])
+    assert (found.se_single, found.se_averaged, found.z_single, found.z_averaged) == (0.0, 0.0, None, None)
+    assert found.undefined == ALL_EQUAL
+    assert found.difference == pytest.approx(0.2)
+    other = averaging(samples_of(np.stack([b + 0.3, b + 0.2, b + 0.1, np.where(b < 0.2, b, b + 0.05)])[:, :, None]), [0, 1], [2, 3])
+    assert other.z_averaged is not None
+    assert other.undefined == ""
 
 
 def test_averaging_needs_the_same_tasks():

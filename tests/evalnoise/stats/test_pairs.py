@@ -1,6 +1,7 @@
 """Noise of pairs: the paper's formulas, the identities, unequal numbers of samples, and all pairs against one pair at a time."""
 
 import dataclasses
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -295,6 +296,74 @@ def test_grids():
     assert samples_of(np.array([[[0.5, 1.0]]])).unit == 2
     assert not samples_of(np.array([[[0.5, 0.0]]])).binary
     assert samples_of(np.array([[[True, False]]])).binary
+
+
+def large_and_small():
+    """Scores by what makes them hard: integers that no 64 bits can square, a spread far below the scores, and tiny ones."""
+    rng = np.random.default_rng(6)
+    whole = rng.integers(1, 10, (2, 40, 5))
+    part = rng.random((2, 40, 5))
+    return {
+        "1e9": whole * 1e9,
+        "1e10 integers": whole * 10**10,
+        "below 0": whole * -(10**10),
+        "1e6 +": part + 1e6,
+        "0..100": 100 * part,
+        "hundredths": np.rint(9907 * part) / 100,
+        "many tasks, hundredths": np.rint(10000 * rng.random((2, 2000, 3))) / 100,
+        "1e-14": part * 1e-14,
+        "1e-14, on a grid": whole * 1e-14,
+        "tasks far apart": part + 1e6 * np.arange(40)[:, None],
+    }
+
+
+@pytest.mark.parametrize("case", large_and_small())
+def test_scores_of_any_size(case):
+    scores = large_and_small()[case]
+    a, b = ([[Fraction(x.item()) for x in task] for task in model] for model in scores)
+    k = len(a[0])
+    mean_a, mean_b = ([sum(task) / k for task in model] for model in (a, b))
+    s2 = [[sum((x - m) ** 2 for x in task) / (k - 1) for task, m in zip(*x, strict=True)] for x in ((a, mean_a), (b, mean_b))]
+    gaps = [x - y for x, y in zip(mean_a, mean_b, strict=True)]
+    n = len(gaps)
+    mean, prediction = sum(gaps) / n, sum(map(sum, s2)) / n
+    of_mean = sum((gap - mean) ** 2 for gap in gaps) / n
+    wide = samples_of(scores)
+    m, t, _ = np.indices(scores.shape)
+    long = samples_of_cells(m.ravel(), t.ravel(), scores.ravel().astype(float), shape=scores.shape[:2])
+    for found in (paired_noise(*scores), all_pairs(wide).pair(0), all_pairs(long).pair(0)):
+        assert found.prediction == pytest.approx(float(prediction), rel=1e-8)
+        assert found.of_mean == pytest.approx(float(of_mean), rel=1e-7)
+        assert found.total == pytest.approx(float(of_mean + prediction * (k - 1) / k), rel=1e-7)
+        assert found.mean == pytest.approx(float(mean), rel=1e-6)
+        assert found.z == pytest.approx(float(mean) / np.sqrt(float(of_mean) / n), rel=1e-6)
+        assert (found.score_a, found.score_b) == pytest.approx((float(sum(mean_a) / n), float(sum(mean_b) / n)), rel=1e-12)
+    one = single_noise(scores[0])
+    middle = sum(mean_a) / n
+    total = sum((x - middle) ** 2 for task in a for x in task) / (n * k)
+    assert one.total == pytest.approx(float(total), rel=1e-7)
+    assert one.prediction == pytest.approx(float(sum(s2[0]) / n), rel=1e-8)
+
+
+def test_a_grid_and_a_large_one_on_it():
+    """Sixteenths against thousandths: one unit would be too fine for integers of this size."""
+    rng = np.random.default_rng(7)
+    a, b = rng.integers(0, 10**6, (30, 4)) / 16, rng.integers(0, 10**7, (30, 4)) / 1000
+    assert (samples_of(a[None]).unit, samples_of(b[None]).unit) == (16, 1000)
+    found = paired_noise(a, b)
+    assert (found.total, found.data, found.prediction) == pytest.approx(direct(a, b), rel=1e-9)
+
+
+def test_what_does_not_vary_has_no_noise_at_any_size():
+    same = np.repeat(np.random.default_rng(8).random((30, 1)) * 1e6, 7, axis=1)
+    found = paired_noise(same, same + 12345.678)
+    assert (found.prediction, found.of_mean, found.z, found.z_runs) == (0.0, 0.0, None, None)
+
+
+def test_scores_without_squares_are_refused():
+    for size in (1e200, 1e-200):
+        with pytest.raises(ValueError, match="the largest score is"):
+            samples_of(np.random.default_rng(9).random((1, 3, 2)) * size)
 
 
 @given(seed=st.integers(0, 10**6), levels=st.sampled_from([1, 2, 7]))
