@@ -10,13 +10,16 @@ import typer
 from evalnoise.readers.sameness import repeats_one_draw
 from evalnoise.report.numbers import counted
 from evalnoise.stats.drift import ORDER_UNKNOWN, Drift, drift
+from evalnoise.stats.estimate import Method
 from evalnoise.stats.gates.aa import AaMde, aa_mde, bootstrap_delta, halves
 from evalnoise.stats.gates.gate import FEWEST_TASKS
 from evalnoise.stats.gates.side import Side, on_common_tasks
 from evalnoise.stats.planning.budget import rerun_budget, small_pilot
 from flows.views.gate import one_line, p_words
+from schemas.study import Analysis
 from tasks.gating import Found
 
+METHOD: Final = "normal, plug-in w"
 _MARGIN: Final = 0.02
 _DRIFTS: Final = 0.05
 _WIDTH: Final = 30
@@ -43,7 +46,9 @@ def measure_itself(found: Found, *, alpha: float, power: float) -> Itself:
     cells = found.arm.cells
     side = Side(scores=cells.scores, measured=cells.measured)
     analytic = aa_mde(side, alpha=alpha, power=power)
-    tested = drift(cells.outcomes, order_known=cells.order_known, seed=0, resamples=999, effects=()) if cells.binary else None
+    # As `drift` takes them, so that both print one p.
+    seed = Analysis.model_validate(found.arm.frozen.study.get("analysis", {})).seed
+    tested = drift(cells.outcomes, order_known=cells.order_known, seed=seed, effects=()) if cells.binary else None
     if not cells.order_known:
         analytic = replace(analytic, whole_run_variance=None, drift_ratio=None, drift_undefined=ORDER_UNKNOWN)
     against = found.against
@@ -103,9 +108,9 @@ def _lines(found: Itself) -> list[tuple[str, str]]:
             ("w", f"{one.w:.5f}"),
             (
                 "minimum detectable effect",
-                f"{one.detectable:.4f}: power {one.power:g}, alpha {one.alpha:g}, two arms like this one",
+                f"{_or_why(one.detectable, one)}: power {one.power:g}, alpha {one.alpha:g}, two arms like this",
             ),
-            ("just significant", f"{one.significant:.4f}: found every other time"),
+            ("just significant", f"{_or_why(one.significant, one)}: found every other time"),
             ("halves, drawn within tasks", f"mean squared difference {one.split_variance:.3e}"),
             ("drift ratio, Q/(R-1)", _drift_words(found)),
         ]
@@ -116,6 +121,10 @@ def _lines(found: Itself) -> list[tuple[str, str]]:
         )
     lines.append(("recommendation", found.recommendation))
     return [*lines, *(("mind", text) for text in found.against)]
+
+
+def _or_why(value: float | None, one: AaMde) -> str:
+    return f"undefined ({one.undefined})" if value is None else f"{value:.4f}"
 
 
 def _drift_words(found: Itself) -> str:
@@ -133,7 +142,11 @@ def as_json(found: Itself) -> dict[str, Any]:
     return {
         "arm": found.label,
         **asdict(found.analytic),
+        "method": METHOD,
         "drift_p": None if q is None else q.p_permuted,
+        "drift_method": Method.PERMUTATION,
+        "seed": None if q is None or found.drift is None else found.drift.seed,
+        "resamples": None if q is None or found.drift is None else found.drift.resamples,
         "article": found.article,
         "recommendation": found.recommendation,
         "against": list(found.against),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -93,11 +93,11 @@ def _found(
     passes, runs = shared.counts([arm.cells for arm in arms])
     pilot = _pilot(passes, runs, **drawn)
     n_tasks, varied = max(1, pilot.w.n_tasks), pilot.variable_tasks if pilot.w.value is not None else None
-    plan = run_plan(
-        budget_for(pilot.w, n_tasks=n_tasks, delta=delta, alpha=alpha, power=power, variable_tasks=varied),
-        pilot.limit,
-        variable_tasks=varied,
-    )
+    budget = budget_for(pilot.w, n_tasks=n_tasks, delta=delta, alpha=alpha, power=power, variable_tasks=varied)
+    if pilot.w.value is None:
+        measured = runs.min(axis=0)[(runs >= 1).all(axis=0)]
+        budget = replace(budget, n_tasks=len(measured), n_replicates=int(measured.min()) if len(measured) else 0)
+    plan = run_plan(budget, pilot.limit, variable_tasks=varied)
     w = [min(one, 0.5) for one in pilot.own_w if one is not None]
     pair = population = None
     if len(arms) == 2:

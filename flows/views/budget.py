@@ -31,7 +31,7 @@ def print_number_budget(
     """The paper's budget for two within-task variances, and runs of each arm where they need not be as many (`pair`)."""
     runs = rerun_budget(*w, tasks, delta, alpha=alpha, power=power)
     if as_json:
-        facts: dict[str, Any] = {"w": w[0], "tasks": tasks, "delta": delta, "alpha": alpha, "power": power}
+        facts: dict[str, Any] = {"w": w[0], "tasks": tasks, "n_tasks": tasks, "delta": delta, "alpha": alpha, "power": power}
         arms = "equal w" if w[0] == w[1] else "unequal w"
         facts |= {"method": f"two-sided normal test of two independent arms of {arms}", "covers": "benchmark"}
         typer.echo(json.dumps({"runs": runs, **facts} | ({"w_b": w[1], "arms": asdict(pair)} if pair else {})))

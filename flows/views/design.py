@@ -100,9 +100,8 @@ def print_design(
     widths = {(cell.n_tasks, cell.generations, cell.grades): cell.half_width for cell in cells}
     header = ["tasks", "generations", *(f"{g} {'grade' if g == 1 else 'grades'}" for g in grades), "floor"]
     rows = [[str(n), str(k), *(f"{widths[n, k, g]:.5f}" for g in grades), f"{floors[n]:.5f}"] for n in tasks for k in generations]
-    typer.echo(
-        f"Half width of a mean score, {100 * wanted.level:.4g} %, by tasks, generations of a task and grades of a generation:"
-    )
+    of = "a mean score" if wanted.effect is None else "a difference of two arms' mean scores"
+    typer.echo(f"Half width of {of}, {100 * wanted.level:.4g} %, by tasks, generations of a task and grades of a generation:")
     for line in aligned(header, rows, [True] * len(header)):
         typer.echo(line)
     typer.echo("The floor is what no number of generations and grades of so many tasks gets below. It covers new tasks too.")

@@ -46,7 +46,10 @@ def _json(facts: dict[str, Any]) -> None:
 def print_drift(arm: Arm, found: Drift, *, as_json: bool) -> None:
     """The three tests with their power; never that there is no drift."""
     if as_json:
-        _json({"arm": arm.label, "complete": arm.complete, **asdict(found), "smallest_p": found.smallest_p, "covers": "benchmark"})
+        _json(
+            {"arm": arm.label, "complete": arm.complete, **asdict(found), "smallest_p": found.smallest_p}
+            | {"covers": Covers.BENCHMARK, "method": Method.PERMUTATION}
+        )
         return
     left_out = f", {counted(found.left_out, 'task')} with an unmeasured run left out" if found.left_out else ""
     _say(f"Drift of {arm.label}: {counted(found.n_tasks, 'task')}, {counted(found.n_replicates, 'replicate')}{left_out}")
@@ -120,7 +123,12 @@ def print_tasks(arm: Arm, *, top: int, level: float, as_json: bool) -> None:
     if as_json:
         facts = {"arm": arm.label, "w": each.w, "effective_tasks": spread.effective, "variable_tasks": spread.variable_tasks}
         carriers = {"carry_half": len(spread.half), "carry_80": len(spread.most), "n_tasks": spread.n_tasks}
-        exact = {"level": level, "rate_method": Method.CLOPPER_PEARSON, "undefined": each.undefined or spread.undefined}
+        exact = {
+            "covers": Covers.BENCHMARK,
+            "level": level,
+            "rate_method": Method.CLOPPER_PEARSON,
+            "undefined": each.undefined or spread.undefined,
+        }
         _json(facts | carriers | exact | {"tasks": rows})
         return
     _say(f"Tasks of {arm.label}: w = {number(each.w, 5)} over {counted(spread.n_tasks, 'task')}")
@@ -178,7 +186,7 @@ def print_against(one: Arm, other: Arm, *, of: str, top: int, as_json: bool) -> 
             "n_tasks": len(found.tasks),
             "unmatched": unmatched,
         }
-        _json(arms | {"undefined": found.undefined, "tasks": rows})
+        _json(arms | {"covers": Covers.BENCHMARK, "undefined": found.undefined, "tasks": rows})
         return
     _say(f"{of} of {one.label} less {of} of {other.label}: {number(value, 5)} over {counted(len(found.tasks), 'common task')}")
     for arm in (one, other):
@@ -204,6 +212,8 @@ def print_nights(found: Nights, chart: Chart, *, as_json: bool) -> None:
     if as_json:
         facts = {"nights_of": found.label, "rule": chart.rule, "baseline": chart.baseline, "n_tasks": found.n_tasks}
         more = {"replicates": found.replicates, "n_dropped": found.n_dropped, "centre": chart.centre, "sd": chart.sd}
+        more |= {"covers": chart.covers, "level": chart.level, "method": chart.method}
+        more |= {"lasting_seen": chart.lasting_seen, "lasting_nights": chart.lasting_nights}
         said = {"seen": chart.seen, "alarm": chart.alarm, "verdict": _night_verdict(found, chart), "undefined": chart.undefined}
         left = {"note": chart.note, "newest_left_out": found.newest_left_out, "left_out": [list(pair) for pair in found.left_out]}
         _json(facts | more | said | left | {"nights": rows})
@@ -225,7 +235,14 @@ def print_nights(found: Nights, chart: Chart, *, as_json: bool) -> None:
         _say(f"  {label}: does not count: {reason}")
     _say(f"  {_night_verdict(found, chart)}", f"  {chart.note}.")
     if chart.seen is not None:
-        _say(f"  On one night a change of {100 * chart.seen:.1f} points is seen with probability 0.8; smaller ones mostly are not.")
+        _say(f"  {_seen(chart)}; smaller ones mostly are not.")
+
+
+def _seen(chart: Chart) -> str:
+    alone = f"A change of one night alone of {100 * (chart.seen or 0):.1f} points is seen on it with probability 0.8"
+    if chart.rule != "ewma" or chart.lasting_nights == 1:
+        return alone
+    return f"{alone}, one that stays of {100 * (chart.lasting_seen or 0):.1f} points after {chart.lasting_nights} nights of it"
 
 
 def _night_rows(found: Nights, chart: Chart) -> Iterable[dict[str, Any]]:

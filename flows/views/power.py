@@ -12,6 +12,7 @@ import typer
 
 from evalnoise.readers.arms import Arm, find_arm
 from evalnoise.report.numbers import counted, interval, number
+from evalnoise.stats.estimate import Method
 from evalnoise.stats.planning.power import AchievedPower, Effect, achieved_power
 from evalnoise.store.catalog import connect
 from flows.cli_errors import printable
@@ -78,7 +79,8 @@ def print_power(
         )
     ]
     if as_json:
-        typer.echo(json.dumps({"arm": arm.label, "protocol": arm.frozen.digest(), "power": [asdict(one) for one in found]}))
+        facts = {"arm": arm.label, "protocol": arm.frozen.digest(), "method": f"simulation, {Method.CLOPPER_PEARSON}"}
+        typer.echo(json.dumps(facts | {"power": [asdict(one) for one in found]}))
         return
     for line in (arm.label, *arm_warnings([arm]), *power_lines(found), BENCHMARK):
         say(line)

@@ -12,6 +12,7 @@ import typer
 from evalnoise.readers.arms import Arm
 from evalnoise.readers.pairing import shared_tasks
 from evalnoise.report.numbers import UNDEFINED, counted, number
+from evalnoise.stats.estimate import Method
 from evalnoise.stats.planning.ranking import Order, Ranking, ranking
 from flows.cli_errors import printable
 from flows.views.power import arm_warnings, find_arms, say
@@ -26,7 +27,7 @@ def print_ranking(store: Path, texts: Sequence[str], *, level: float, as_json: b
     found = ranking(*shared.counts(cells), level=level)
     if as_json:
         names = [{"label": arm.label, "protocol": arm.frozen.digest(), "kind": arm.kind} for arm in arms]
-        typer.echo(json.dumps({"arms": names, **asdict(found)}))
+        typer.echo(json.dumps({"arms": names, "method": f"normal, {Method.PLUG_IN}", **asdict(found)}))
         return
     for line in arm_warnings(arms, shared.unmatched):
         say(line)

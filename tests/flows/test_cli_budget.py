@@ -62,7 +62,7 @@ class TestNumbers:
 
     def test_plain_json_has_what_it_had(self):
         assert set(json.loads(run(*self.BASE, "--json"))) == {
-            "runs", "w", "tasks", "delta", "alpha", "power", "method", "covers",
+            "runs", "w", "tasks", "n_tasks", "delta", "alpha", "power", "method", "covers",
         }  # fmt: skip
 
     @pytest.mark.parametrize(
@@ -157,12 +157,21 @@ class TestPower:
             (effect, test) for effect in ("spread", "concentrated", "mixed") for test in ("z test", "cmh")
         ]
         assert {(one["runs_a"], one["runs_b"], one["simulations"], one["seed"]) for one in found["power"]} == {(8, 8, 300, 7)}
+        assert found["method"] == "simulation, clopper-pearson"
 
     def test_words(self, store):
         text = run("power", "made/a/live", "--runs-b", "3", "--simulations", "50", "--store", store)
         assert "Simulated power for a loss of 0.1, 50 comparisons, seed 7" in text
         assert "6 and 3" in text
         assert "error level" in run("power", "made/a/live", "--delta", "0", "--simulations", "50", "--store", store)
+
+    def test_an_arm_that_was_measured_once_promises_nothing(self, store):
+        for name in ("power", "budget"):
+            assert "1.000" not in run(name, "single", "--store", store)
+        (first, *_) = json.loads(run("power", "single", "--store", store, "--json"))["power"]
+        assert (first["value"], first["formula"], first["n_tasks"]) == (None, None, 23)
+        found = json.loads(run("budget", "single", "--store", store, "--json"))["budget"]
+        assert (found["runs"], found["n_tasks"], found["n_replicates"]) == (None, 23, 1)
 
     def test_impossible_effect(self, store):
         assert "cannot fall by 0.99" in run("power", "made/a/live", "--delta", "0.99", "--store", store)
@@ -178,6 +187,7 @@ class TestRanking:
         expected = ranking(np.stack([table.sum(axis=1) for table in tables]), np.stack([FULL] * 3))
         assert found["rows"] == list(expected.rows)
         assert found["scores"] == list(expected.scores)
+        assert found["method"] == "normal, plug-in variance"
         assert found["pairs"][0]["benchmark"]["wrong"] == expected.pairs[0].benchmark.wrong
         assert found["pairs"][1]["population"]["runs"] == expected.pairs[1].population.runs
 
@@ -218,6 +228,7 @@ class TestDesign:
 
     def test_effect(self):
         text = run("design", "--task", "0.02", "--generation", "0.06", "--effect", "0.05", "--price-generation", "1")
+        assert "Half width of a difference of two arms' mean scores" in text
         assert "in each of two arms" in text
 
     @pytest.mark.parametrize(

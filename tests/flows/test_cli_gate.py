@@ -53,7 +53,8 @@ def root(tmp_path_factory):
         seal(folder, name, draws(RATES, 3, 2), **change)
     seal(folder, "blocked", draws(RATES, 4, 1), blocking=["a, live: over half of the answers were cut off."])
     seal(folder, "open", draws(RATES, 4, 2), complete=False)
-    seal(folder, "more", draws(RATES, 4, 3), predecessor=first)
+    second = seal(folder, "more", draws(RATES, 4, 3), predecessor=first)
+    seal(folder, "most", draws(RATES, 4, 6), predecessor=second)
     seal(folder, "replayed", draws(RATES, 4, 2), condition={"kind": "replay", "source": {"condition": "x", "replicate": 0}})
     seal(folder, "two-base", draws(RATES, 2, 5), benchmark="second")
     seal(folder, "two-new", draws(RATES, 2, 6), benchmark="second", complete=False)
@@ -221,8 +222,9 @@ def test_unfinished_blocked_and_inherited_records(root):
     shown = facts(root, "blocked", "open", "--margin", "0.3", code=13)["benchmarks"][0]["reasons"]
     assert "BASE: a, live: over half of the answers were cut off." in shown
     assert any("NEW: its protocol is not complete" in reason for reason in shown)
-    newest = facts(root, "base", "more", code=13)["benchmarks"][0]["reasons"]
-    assert any("inherits cells" in reason for reason in newest)
+    for heir in ("more", "most"):
+        newest = facts(root, "base", heir, code=13)["benchmarks"][0]["reasons"]
+        assert any("inherits cells" in reason for reason in newest)
 
 
 def test_replays_are_no_new_runs(root):
@@ -353,7 +355,9 @@ def test_aa_says_what_an_arm_can_show(root):
     assert found["detectable"] == pytest.approx(2.8015852181 * (2 * found["w"] / (N * 2)) ** 0.5)
     assert found["article"]["mde"] > 0
     assert found["drift_ratio"] > 0
-    assert 0 < found["drift_p"] <= 1
+    assert found["drift_p"] == json.loads(run("drift", "short", "--store", root, "--json", code=0))["q"]["p_permuted"]
+    assert (found["method"], found["drift_method"], found["resamples"]) == ("normal, plug-in w", "within-task permutation", 9999)
+    assert found["seed"] is not None
     assert found["recommendation"].startswith("take ")
     assert run("aa", "base", "--store", root, "--alpha", "0.9", code=2)
 
@@ -361,12 +365,18 @@ def test_aa_says_what_an_arm_can_show(root):
 def test_aa_of_little(tmp_path):
     seal(tmp_path, "once", draws(RATES, 1, 1))
     assert "measure it" in run("aa", "once", "--store", tmp_path, code=0)
+    once = json.loads(run("aa", "once", "--store", tmp_path, "--json", code=0))
+    assert (once["n_tasks"], once["n_replicates"], once["w"]) == (N, 1, None)
     drifting = draws(RATES, 10, 1)
     drifting[:25, 5:] = 0
     seal(tmp_path, "drifting", drifting)
     assert "differ by more than chance" in run("aa", "drifting", "--store", tmp_path, code=0)
     seal(tmp_path, "still", np.ones((30, 3)))
-    assert "nothing varied" in run("aa", "still", "--store", tmp_path, code=0)
+    shown = run("aa", "still", "--store", tmp_path, code=0)
+    assert "effect     undefined (nothing varied" in shown
+    still = json.loads(run("aa", "still", "--store", tmp_path, "--json", code=0))
+    assert (still["w"], still["detectable"], still["significant"]) == (0, None, None)
+    assert still["undefined"]
 
 
 # --- a study that was run -----------------------------------------------------------------------------------------------

@@ -128,6 +128,8 @@ class TestNights:
         facts = {"left_out": (), "newest_left_out": False, "n_tasks": 40, "n_dropped": 0, "replicates": 5}
         monkeypatch.setattr("evalnoise.readers.nights.read_nights", lambda *_, **__: Nights(label="s", nights=made, **facts))
         found = json.loads(run(root, "nights", "young", "--json"))
+        assert (found["covers"], found["method"]) == ("benchmark", "predictive t limits over nights")
+        assert found["level"] == pytest.approx(1 - 0.05 / 30)
         assert found["alarm"] is False
         assert [one["night"] for one in found["nights"] if one["alarm"]] == ["2026-01-22"]
         assert found["verdict"] == "2026-01-23: within its limits; that does not say that nothing changed"
@@ -210,7 +212,7 @@ class TestDrift:
         facts = json.loads(run(root, "drift", "drifting", "--json"))
         assert facts["change"] == 0.5
         assert facts["change_point"] == 3
-        assert facts["covers"] == "benchmark"
+        assert (facts["covers"], facts["method"]) == ("benchmark", "within-task permutation")
 
     def test_that_nothing_is_seen_proves_nothing(self, root):
         shown = run(root, "drift", "young")
@@ -224,6 +226,7 @@ class TestDrift:
 class TestTasks:
     def test_the_noisiest_first(self, root):
         facts = json.loads(run(root, "tasks", "young", "--top", "3", "--json"))
+        assert facts["covers"] == "benchmark"
         s2 = [one["s2"] for one in facts["tasks"]]
         assert len(s2) == 3
         assert s2 == sorted(s2, reverse=True)

@@ -24,7 +24,7 @@ ARTICLE_RESAMPLES = 2_000
 ONE_RUN = "an A/A comparison splits the runs of an arm: that needs 2 runs of a task"
 NO_SPLIT = "the published rule needs two sets of runs of BASE: two runs at least"
 UNEVEN = "tasks differ in their number of runs: run scores are not comparable, so the drift ratio is undefined"
-NOTHING_VARIED = "nothing varied: the ratio is undefined, and a detectable difference of 0 proves nothing"
+NOTHING_VARIED = "nothing varied: nothing can be derived from that"
 ARTICLE_NOTE = (
     "the published rule: it almost never blocks what has not changed, but it finds a loss as large as its own minimum "
     "detectable effect only about every other time, and a pass does not show that nothing was lost"
@@ -40,9 +40,9 @@ class AaMde:
     w: float | None
     """Within-task variance of the scores."""
     n_tasks: int
-    """Tasks with at least two runs."""
+    """Tasks with at least two runs; where there are none, tasks that were measured."""
     n_replicates: int
-    """Runs per task; the smallest, if they differ."""
+    """Runs per such task; the smallest, if they differ."""
     alpha: float
     """Two-sided error level."""
     power: float
@@ -58,7 +58,7 @@ class AaMde:
     detectable: float | None
     """Difference of two such arms that is found with the power: the minimum detectable effect."""
     undefined: str
-    """Why w and what follows are None; empty otherwise."""
+    """Why w, or the differences that follow from it, are None; empty otherwise."""
     drift_undefined: str
     """Why the drift ratio is None; empty otherwise."""
 
@@ -74,7 +74,8 @@ def aa_mde(arm: Side, *, alpha: float = 0.05, power: float = 0.8) -> AaMde:
     nothing = {"covers": Covers.BENCHMARK, "alpha": alpha, "power": power}
     if not twice.n_tasks:
         empty = dict.fromkeys(("w", "split_variance", "whole_run_variance", "drift_ratio", "significant", "detectable"))
-        return AaMde(**nothing, **empty, n_tasks=0, n_replicates=0, undefined=ONE_RUN, drift_undefined=ONE_RUN)  # type: ignore[arg-type]
+        once = int(np.count_nonzero(arm.runs))
+        return AaMde(**nothing, **empty, n_tasks=once, n_replicates=min(1, once), undefined=ONE_RUN, drift_undefined=ONE_RUN)  # type: ignore[arg-type]
     n, runs = twice.n_tasks, int(twice.runs.min())
     w = math.fsum(twice.variances) / n
     halves = 1 / (runs // 2) + 1 / (runs - runs // 2)
@@ -89,9 +90,9 @@ def aa_mde(arm: Side, *, alpha: float = 0.05, power: float = 0.8) -> AaMde:
         split_variance=w / n * halves,
         whole_run_variance=None if whole is None else whole * halves,
         drift_ratio=ratio,
-        significant=-NormalDist().inv_cdf(alpha / 2) * math.sqrt(2 * w / (n * runs)),
-        detectable=detectable(capped, capped, n, runs, alpha=alpha, power=power),
-        undefined="",
+        significant=-NormalDist().inv_cdf(alpha / 2) * math.sqrt(2 * w / (n * runs)) if w else None,
+        detectable=detectable(capped, capped, n, runs, alpha=alpha, power=power) if w else None,
+        undefined="" if w else NOTHING_VARIED,
         drift_undefined="" if ratio is not None else (UNEVEN if whole is None else NOTHING_VARIED),
     )
 

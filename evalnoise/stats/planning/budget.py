@@ -99,11 +99,12 @@ def detectable(
 
 
 def formula_power(
-    w_a: float, w_b: float, n_tasks: int, delta: float, runs_a: int, *, runs_b: int | None = None, alpha: float = 0.05
+    w_a: float, w_b: float, n_tasks: int, delta: float, runs_a: float, *, runs_b: float | None = None, alpha: float = 0.05
 ) -> float:
     """Power that the formula promises: Phi(delta/SE - z_(1-alpha/2)), SE^2 = (w_a/R_a + w_b/R_b) / N; 1 where nothing varies.
 
-    The chance of a significant difference in the right direction, in the normal approximation with known w.
+    The chance of a significant difference in the right direction, in the normal approximation with known w. Runs that differ from
+    task to task enter by their harmonic mean.
     """
     check_plan(w_a, w_b, n_tasks, delta, alpha=alpha, power=0.5 + alpha / 4)
     se = _se(w_a, w_b, n_tasks, runs_a, runs_b, alpha=alpha, power=0.5 + alpha / 4)
@@ -111,7 +112,7 @@ def formula_power(
     return normal.cdf(delta / se + normal.inv_cdf(alpha / 2)) if se else 1.0
 
 
-def _se(w_a: float, w_b: float, n_tasks: int, runs_a: int, runs_b: int | None, *, alpha: float, power: float) -> float:
+def _se(w_a: float, w_b: float, n_tasks: int, runs_a: float, runs_b: float | None, *, alpha: float, power: float) -> float:
     check_plan(w_a, w_b, n_tasks, 1.0, alpha=alpha, power=power)
     runs_b = runs_a if runs_b is None else runs_b
     if runs_a < 1 or runs_b < 1:

@@ -77,6 +77,33 @@ def test_what_is_seen_on_the_first_night(rule):
     assert np.mean(found) == pytest.approx(0.8, abs=0.04)
 
 
+@pytest.mark.parametrize("night", [5, 30])
+@pytest.mark.parametrize("alone", [True, False])
+def test_what_ewma_sees_later(night, alone):
+    """A change of that night alone, and one that has stayed: each is seen with probability 0.8 on the night itself."""
+    rng = np.random.default_rng(6)
+    chart = control_chart([*BASE, *[0.7] * night], Rule.EWMA)
+    assert chart.lasting_nights == min(10, night)
+    nights = rng.normal(0, 1, (2000, 20 + night))
+    nights[:, -1 if alone else -chart.lasting_nights :] -= (chart.seen if alone else chart.lasting_seen) / chart.sd
+    assert np.mean([control_chart(row, Rule.EWMA).alarm for row in nights]) == pytest.approx(0.8, abs=0.03)
+    first = control_chart([*BASE, 0.7], Rule.EWMA)
+    assert chart.seen > first.seen == first.lasting_seen
+    assert chart.lasting_seen < chart.seen / 2
+
+
+def test_the_t_rule_sees_the_same_on_every_night():
+    chart = control_chart([*BASE, *[0.7] * 12])
+    assert chart.seen == chart.lasting_seen == control_chart(BASE).seen
+
+
+def test_a_chart_says_what_its_limits_are():
+    assert control_chart(BASE).level == pytest.approx(1 - 0.05 / 30)
+    chart = control_chart(BASE, "ewma")
+    assert chart.level == pytest.approx(1 - 0.05 / 14)
+    assert (chart.covers, chart.method) == ("benchmark", "limits of a moving average over nights")
+
+
 def test_equal_baseline_nights_set_no_limit():
     chart = control_chart([0.5] * 20 + [0.1])
     assert chart.undefined == SAME_BASELINE

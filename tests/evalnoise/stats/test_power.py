@@ -16,10 +16,10 @@ from evalnoise.stats.planning.power import (
     Effect,
     PowerTest,
     _Arms,
-    _cmh,
     _features,
     _simulated,
-    _z,
+    _statistic,
+    _strata,
     achieved_power,
     lowered,
     planning_rates,
@@ -103,20 +103,28 @@ class TestEffects:
 
 class TestStatistics:
     @settings(deadline=None, max_examples=40)
-    @given(st.integers(0, 2**31), st.integers(1, 9), st.integers(1, 9))
-    def test_both_are_those_of_the_tests_themselves(self, seed, runs_a, runs_b):
+    @given(st.integers(0, 2**31), st.integers(1, 9), st.integers(1, 9), st.integers(0, 12))
+    def test_both_are_those_of_the_tests_themselves(self, seed, runs_a, runs_b, fewer):
+        """Some tasks have a run more in either arm."""
         rng = np.random.default_rng(seed)
         n = 25
-        a, b = rng.binomial(runs_a, 0.6, n), rng.binomial(runs_b, 0.5, n)
-        arms = _Arms(np.full(n, 0.6), np.full(n, 0.5), runs_a, runs_b, 0.2)
-        totals = np.array([[feature.sum() for feature in _features(a, b, arms)]], dtype=float)
         full = np.full(n, runs_a), np.full(n, runs_b)
+        for runs in full:
+            runs[: n - fewer] += 1
+        a, b = rng.binomial(full[0], 0.6), rng.binomial(full[1], 0.5)
+        strata = _strata((np.full(n, 0.6), np.full(n, 0.5)), full, 0.2)
+        assert len(strata) == (2 if fewer else 1)
+        rows = [full[0] == arms.runs_a for arms in strata]
+        totals = [
+            np.array([[feature.sum() for feature in _features(a[at], b[at], arms)]], dtype=float)
+            for at, arms in zip(rows, strata, strict=True)
+        ]
         cmh = cmh_test(a, full[0], b, full[1])
-        assert _cmh(totals, arms)[0] ** 2 == pytest.approx(cmh.chi2 or 0, abs=1e-9)
+        assert _statistic(PowerTest.CMH, totals, strata)[0] ** 2 == pytest.approx(cmh.chi2 or 0, abs=1e-9)
         if runs_a >= 2 and runs_b >= 2:
             found = score_contrast_benchmark(a, full[0], b, full[1]).result
             se = (found.hi - found.lo) / 2 / norm.ppf(0.975)
-            assert _z(totals, arms)[0] == pytest.approx(found.value / se if se else 0, abs=1e-9)
+            assert _statistic(PowerTest.Z, totals, strata)[0] == pytest.approx(found.value / se if se else 0, abs=1e-9)
 
     def test_tasks_together_or_one_by_one_have_the_same_moments(self):
         """Many tasks of one rate are drawn as counts of pairs, few one by one: the same distribution of all five sums."""
@@ -217,7 +225,7 @@ class TestPower:
 
     def test_undefined_pilot(self):
         found = achieved_power([1, 0], [1, 1], delta=0.1, runs_a=3, seed=1)[0]
-        assert (found.value, found.n_tasks) == (None, 0)
+        assert (found.value, found.n_tasks) == (None, 2)
         assert found.undefined
 
     def test_w_above_what_can_be(self):
@@ -234,3 +242,25 @@ class TestPower:
     def test_result_is_plain(self, pilot):
         found = achieved_power(*pilot, delta=0.02, runs_a=2, simulations=10, seed=1)[0]
         assert dataclasses.asdict(found)["test"] == "z test"
+
+
+def test_a_task_with_fewer_runs_does_not_take_the_power_of_the_others():
+    rng = np.random.default_rng(2)
+    rates = rng.beta(0.5, 0.4, 300)
+    pilot, runs = rng.binomial(12, rates), np.full(300, 12)
+    uneven = runs.copy()
+    uneven[0] = 2
+    options = {"delta": 0.03, "runs_a": 12, "tests": (PowerTest.CMH,), "simulations": 2000, "seed": 1}
+    even, lacking, all_two = (achieved_power(pilot, runs, runs_b=b, **options)[0] for b in (12, uneven, 2))
+    assert lacking.value == pytest.approx(even.value, abs=0.03)
+    assert lacking.formula == pytest.approx(even.formula, abs=0.01)
+    assert all_two.value < even.value - 0.2
+    assert (lacking.runs_a, lacking.runs_b) == (12, 2)
+
+
+@pytest.mark.parametrize(("passes", "runs", "n_tasks"), [([1, 0, 1], [1, 1, 1], 3), ([3, 0, 3], [3, 3, 3], 3), ([0, 0], [0, 0], 0)])
+def test_the_formula_promises_nothing_without_noise(passes, runs, n_tasks):
+    (found,) = achieved_power(passes, runs, delta=0.1, runs_a=4, tests=(PowerTest.Z,), simulations=10, seed=1)
+    assert found.formula is None
+    assert found.n_tasks == n_tasks
+    assert bool(found.undefined) == (max(runs) < 2)
