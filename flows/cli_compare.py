@@ -10,6 +10,7 @@ import typer
 from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
 
 if TYPE_CHECKING:  # imported by the command, so that `--help` answers at once
+    from evalnoise.readers.arms import Arm
     from evalnoise.readers.panel import Panel
 
 _SORTS = "z, p, difference, se, prediction or name"
@@ -19,7 +20,9 @@ def compare(
     arms: Annotated[
         list[str] | None,
         typer.Argument(
-            help="STUDY/STACK/CONDITION; STUDY or STUDY/CONDITION stands for all of its stacks. With --file none.", metavar="ARM…"
+            help="STUDY/STACK/CONDITION; STUDY or STUDY/CONDITION stands for all of its stacks. With --file: its models; "
+            "none named: all.",
+            metavar="ARM…",
         ),
     ] = None,
     *,
@@ -88,26 +91,27 @@ def compare(
         else _store_panel(store, arms or [], condition)
     )
     if len(panel.models) < 2:
-        raise misuse(f"expected two models or more, found {len(panel.models)}: {panel.models[0]}")
+        raise misuse(f"expected two models or more, found one: {panel.models[0]}")
     asked = Asked(
         covers=covers, sort=Sort(sort), plan_tasks=plan_tasks, plan_samples=plan_samples, average=tuple(average or ()), null=null
     )
     found = compared(panel, asked)
     if csv is not None:
         write_csv(csv, found)
+        typer.echo(f"Wrote {csv}", err=True)
     if chart is not None:
         from evalnoise.report.charts import write_chart
 
         write_chart(chart, panel, found.pairs, found.names)
+        typer.echo(f"Wrote {chart}", err=True)
     print_compared(found, everything=everything, as_json=as_json)
 
 
 def _file_panel(file: Path, arms: list[str] | None, *, model: str, task: str, sample: str, score: str) -> Panel:
     from evalnoise.readers.panel import panel_of_file
 
-    if arms:
-        raise misuse("--file takes no arms: the models are those of the file")
-    return panel_of_file(file, model=model, task=task, sample=sample, score=score)
+    _refuse_twice(arms or [])
+    return panel_of_file(file, names=arms or [], model=model, task=task, sample=sample, score=score)
 
 
 def _store_panel(store: Path, texts: list[str], condition: str | None) -> Panel:
@@ -121,8 +125,25 @@ def _store_panel(store: Path, texts: list[str], condition: str | None) -> Panel:
         raise misuse("expected arms as STUDY/STACK/CONDITION, a study with several stacks, or --file")
     with closing(evalnoise.connect(store)) as connection:
         found = [arm for text in texts for arm in find_arms(connection, store, text, condition=condition)]
-    labels = [arm.label for arm in found]
-    twice = next((label for label in labels if labels.count(label) > 1), None)
+    _refuse_twice([arm.label for arm in found])
+    if len(found) == 1:
+        raise misuse(_one_arm(found[0]))
+    return panel_of_arms(found)
+
+
+def _refuse_twice(names: list[str]) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise misuse(f"{twice} is named twice: a model against itself needs other samples, not the same ones")
-    return panel_of_arms(found)
+
+
+def _one_arm(arm: Arm) -> str:
+    """What to type in the place of one arm: it and another condition of its stack, or another study."""
+    here = arm.cells
+    others = [one["name"] for one in arm.frozen.study["conditions"] if one["name"] != here.condition]
+    mine = f"{here.study}/{here.stack}/{here.condition}"
+    other = f"{here.study}/{here.stack}/{others[0]}" if others else "STUDY/STACK/CONDITION"
+    return (
+        f"expected two arms or more, found one: {mine}. Name two of one benchmark, for instance two conditions: "
+        f"`evalnoise compare {mine} {other}`"
+    )

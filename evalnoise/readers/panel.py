@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ from evalnoise.readers.pairing import shared_tasks
 from evalnoise.stats.models.samples import Samples, samples_of, samples_of_cells
 from schemas.errors import DataError
 
+_LISTED = 10
+"""Models that a message lists."""
+
 
 @dataclass(frozen=True, slots=True)
 class Panel:
@@ -29,12 +33,14 @@ class Panel:
     """A row per model, a column per task."""
     unmatched: tuple[int, ...]
     """Of each model: how many tasks it has that the others lack, or, in a file, how many of all tasks it has not."""
-    unmeasured: int
-    """Samples without a score; they are in no number."""
+    unmeasured: tuple[int, ...]
+    """Of each model: its samples without a score; they are in no number."""
     notes: tuple[str, ...] = ()
     """What a reader must know of the whole."""
     once_drawn: tuple[bool, ...] = ()
     """Of each model: whether its samples repeat one recorded draw, so that they say nothing about new runs."""
+    absent: tuple[int, ...] = ()
+    """Of each model of a file: how many of all tasks have no row of it, not even one without a score."""
 
 
 def panel_of_arms(arms: Sequence[Arm]) -> Panel:
@@ -57,7 +63,7 @@ def panel_of_arms(arms: Sequence[Arm]) -> Panel:
         task_ids=shared.task_ids,
         samples=samples_of(scores, known),
         unmatched=shared.unmatched,
-        unmeasured=sum(int((~arm.cells.measured[rows]).sum()) for arm, rows in zip(arms, shared.rows, strict=True)),
+        unmeasured=tuple(int((~arm.cells.measured[rows]).sum()) for arm, rows in zip(arms, shared.rows, strict=True)),
         notes=tuple(notes),
         once_drawn=tuple(arm.one_draw for arm in arms),
     )
@@ -74,13 +80,30 @@ def _names(arms: Sequence[Arm]) -> tuple[str, ...]:
     return names if len(set(names)) == len(names) else tuple(arm.label for arm in arms)
 
 
-def panel_of_file(path: Path, *, model: str = "model", task: str = "task", sample: str = "sample", score: str = "score") -> Panel:
+def panel_of_file(
+    path: Path,
+    *,
+    names: Sequence[str] = (),
+    model: str = "model",
+    task: str = "task",
+    sample: str = "sample",
+    score: str = "score",
+) -> Panel:
     """A long table: one row per sample, with the columns' names as given; `sample` may be missing.
 
     Scores lie between 0 and 1. A row without a score is an unmeasured sample.
 
+    Args:
+        path: The file.
+        names: The models to take, in this order, on the tasks that one of them has; none: all, in the file's order.
+        model: Column of models.
+        task: Column of tasks.
+        sample: Column of samples.
+        score: Column of scores.
+
     Raises:
-        DataError: The file is no such table, a score is out of range, or a sample is there twice; row and column are named.
+        DataError: The file is no such table, a score is out of range, a sample is there twice, a named model is not there, or no
+            two models have a task in common; row and column are named.
     """
     wanted = {
         "model": Wanted(model),
@@ -98,18 +121,52 @@ def panel_of_file(path: Path, *, model: str = "model", task: str = "task", sampl
         raise DataError(str(path), expected="rows", found="none", remedy="A table needs a row per sample.")
     if "sample" in table.column_names:
         _refuse_twice(path, sample, model_codes, task_codes, _codes(table, "sample")[1])
-    samples = samples_of_cells(model_codes[known], task_codes[known], values[known], shape=(len(models), len(tasks)))
+    if names:
+        rows = _rows_of(path, models, names)[model_codes]
+        chosen = rows >= 0
+        there, task_codes = np.unique(task_codes[chosen], return_inverse=True)
+        tasks = tuple(tasks[int(at)] for at in there)
+        models, model_codes, known, values = tuple(names), rows[chosen], known[chosen], values[chosen]
+    shape = (len(models), len(tasks))
+    samples = samples_of_cells(model_codes[known], task_codes[known], values[known], shape=shape)
+    _refuse_apart(path, samples)
     notes = [] if "sample" in table.column_names else [f"no column {sample!r}: every row counts as a sample of its own"]
+    some = np.zeros(shape, dtype=np.bool_)
+    some[model_codes, task_codes] = True
     return Panel(
         source=str(path),
         models=models,
         task_ids=tasks,
         samples=samples,
         unmatched=tuple(int(count) for count in (samples.runs == 0).sum(axis=1)),
-        unmeasured=int((~known).sum()),
+        unmeasured=tuple(int(count) for count in np.bincount(model_codes[~known], minlength=len(models))),
         notes=tuple(notes),
         once_drawn=(False,) * len(models),
+        absent=tuple(int(count) for count in (~some).sum(axis=1)),
     )
+
+
+def _rows_of(path: Path, models: Sequence[str], names: Sequence[str]) -> Any:
+    """Of each model of the file its place among `names`, -1 for none. Raises DataError for a name that it does not have."""
+    for name in names:
+        if name not in models:
+            near = difflib.get_close_matches(name, models, n=1) or list(models[:1])
+            listed = ", ".join(models[:_LISTED]) + (f", and {len(models) - _LISTED} more" if models[_LISTED:] else "")
+            raise DataError(
+                str(path), expected=f"a model {name!r}", found=f"models {listed}"[:300], remedy=f"Name them as there: {near[0]}."
+            )
+    return np.array([list(names).index(model) if model in names else -1 for model in models], dtype=np.int64)
+
+
+def _refuse_apart(path: Path, samples: Samples) -> None:
+    """Raise DataError if there are two models or more, and no two have a task in common."""
+    if len(samples.runs) > 1 and not (np.count_nonzero(samples.runs, axis=0) > 1).any():
+        raise DataError(
+            str(path),
+            expected="a task with scores of two models",
+            found="none: no two models have a task in common",
+            remedy="Check that the tasks of all models are named alike.",
+        )
 
 
 def _codes(table: pa.Table, column: str) -> tuple[tuple[str, ...], Any]:

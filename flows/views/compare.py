@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,15 +15,23 @@ from rich.text import Text
 
 from evalnoise.report.numbers import counted
 from evalnoise.stats.models.checkpoints import Averaging, NullCheck
-from evalnoise.stats.models.noise import FEW_TASKS, single_samples
+from evalnoise.stats.models.noise import BELOW_ZERO, FEW_TASKS, single_samples
 from flows.cli_errors import printable
-from flows.views.compare_data import NO_NEW_RUNS, Compared, Floats, reasons, rows
+from flows.views.compare_data import LEVEL, NO_NEW_RUNS, Compared, Floats, prediction_shares, reasons, rows
 
 SHOWN = 20
 _NAME = 60
+_ENDS = 3
+"""Up to so many pairs the table has their intervals."""
+_LISTED = 5
+"""Models that a line names."""
 _ALIKE = (0.4, 0.6)
 """Between these shares of the variance no noise is said to dominate."""
-_NORMAL = "p is normal, two-sided; population: SE of the means over the samples at hand, over new tasks"
+_METHODS = {
+    "population": "p: normal, two-sided, by the SE of the means over the samples at hand, over new tasks; lo, hi, p_t: paired t",
+    "benchmark": "p, lo, hi: normal, by the SE of the means over the samples at hand, over new runs of these tasks; p_t: paired t, "
+    "over new tasks (population)",
+}
 
 
 def print_compared(found: Compared, *, everything: bool, as_json: bool) -> None:
@@ -54,8 +62,9 @@ def _table(found: Compared, *, everything: bool) -> tuple[Table, int]:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("a", "b"):
         table.add_column(name, overflow="fold")
-    numbers = ["score a", "score b", "a - b", "SE total", "SE data", "SE pred.", "SE now", "z", "p", "Holm"]
-    for name in [*numbers, *(["SE plan"] if planned else [])]:
+    ends, few = _with_ends(found, everything=everything), _few(found)
+    for name in ["score a", "score b", "a - b", *(["95 %"] if ends else []), "SE total", "SE data", "SE pred.", "SE now", "z", "p",
+                 *(["p (t)"] if few else []), "Holm", *(["SE plan"] if planned else [])]:  # fmt: skip
         table.add_column(name, justify="right", no_wrap=True)
     shown = 0
     for row in rows(found):
@@ -65,10 +74,22 @@ def _table(found: Compared, *, everything: bool) -> tuple[Table, int]:
         cells = [printable(row[side]).replace("\n", "\\n")[:_NAME] for side in ("a", "b")]
         cells += [_fixed(row[name]) for name in ("score_a", "score_b")]
         cells += ["" if row["difference"] is None else f"{row['difference']:+.4f}"]
-        cells += [_fixed(row[name]) for name in ("se_total", "se_data", "se_prediction", "se_measured")]
-        cells += ["-" if row["z"] is None else f"{row['z']:+.2f}", _p(row["p"]), _p(row["p_holm"])]
+        cells += [("-" if row["lo"] is None else f"[{row['lo']:+.3f}, {row['hi']:+.3f}]")] if ends else []
+        cells += [_fixed(row[name]) for name in ("se_total", "se_data", "se_prediction", "se")]
+        cells += ["-" if row["z"] is None else f"{row['z']:+.2f}", _p(row["p"])]
+        cells += [*([_p(row["p_t"])] if few else []), _p(row["p_holm"])]
         table.add_row(*map(Text, [*cells, *([_fixed(row["se_planned"])] if planned else [])]))
     return table, len(found.pairs) - shown
+
+
+def _with_ends(found: Compared, *, everything: bool) -> bool:
+    """Whether the table has the intervals: a long list has them with --all."""
+    return everything or len(found.pairs) <= _ENDS
+
+
+def _few(found: Compared) -> bool:
+    """Whether a pair that has a p has so few tasks that the normal one is too small."""
+    return found.asked.covers == "population" and bool(np.any(found.pairs.n_tasks[~np.isnan(found.p)] < FEW_TASKS))
 
 
 def _fixed(value: float | None) -> str:
@@ -86,14 +107,15 @@ def sentences(found: Compared) -> list[str]:
         "SE total: one sample a task, over new tasks. SE data: its floor, however many samples. SE pred.: what samples add."
     )
     told.append(
-        f"SE now: the samples at hand. z and p cover {_what(found.asked.covers)}; Holm: over {counted(_defined(found.p), 'pair')}"
+        f"SE now: the samples at hand, over {_over(found.asked.covers)}; z is a - b over it. "
+        f"z and p cover {_what(found.asked.covers)}; Holm: over {counted(_defined(found.p), 'pair')}"
         + (
             f", {counted(len(found.p) - _defined(found.p), 'pair')} without a p left out"
             if _defined(found.p) < len(found.p)
             else ""
         )
     )
-    told += [*_noise_sentences(found), *_few_tasks(found), *_single_samples(found)]
+    told += [*_parts(found), *_noise_sentences(found), *_few_tasks(found), *_single_samples(found)]
     if found.once_drawn:
         told.append(f"Note: {NO_NEW_RUNS}.")
     fit = found.fit
@@ -106,8 +128,24 @@ def sentences(found: Compared) -> list[str]:
     return told + [f"undefined (-): {reason}" for reason in undefined]
 
 
+def _over(covers: str) -> str:
+    return "new tasks" if covers == "population" else "new runs of these tasks"
+
+
 def _what(covers: str) -> str:
-    return "new tasks (population)" if covers == "population" else "new runs of these tasks (benchmark)"
+    return f"{_over(covers)} ({covers})"
+
+
+def _parts(found: Compared) -> Iterator[str]:
+    """Where data and prediction noise stand on other tasks than the total."""
+    pairs = found.pairs
+    partly = np.flatnonzero(~np.isnan(pairs.data) & (pairs.n_twice < pairs.n_tasks))
+    if partly.size:
+        at = int(partly[0])
+        names = f"{found.names[int(pairs.a[at])]} and {found.names[int(pairs.b[at])]}"
+        which = f"{names}: {int(pairs.n_twice[at])} of {int(pairs.n_tasks[at])}"
+        more = f", and {counted(partly.size - 1, 'more pair')}" if partly.size > 1 else ""
+        yield f"SE data and SE pred. stand on the tasks that both have twice ({which}{more}), SE total on all: they do not add up."
 
 
 def _defined(p: Floats) -> int:
@@ -116,14 +154,19 @@ def _defined(p: Floats) -> int:
 
 def _unmatched(found: Compared) -> Iterator[str]:
     panel = found.panel
-    lacking = [(name, count) for name, count in zip(found.names, panel.unmatched, strict=True) if count]
-    if lacking:
-        shown = ", ".join(f"{name} {count}" for name, count in lacking[:5]) + (
-            f", and {len(lacking) - 5} more" if lacking[5:] else ""
-        )
-        yield f"Unmatched tasks, left out of the pairs that they are missing in: {shown}"
-    if panel.unmeasured:
-        yield f"{counted(panel.unmeasured, 'sample')} without a score: in no number, never a failure"
+    if any(panel.unmatched):
+        yield f"Unmatched tasks, left out of the pairs that they are missing in: {_named(found.names, panel.unmatched)}"
+    if any(panel.absent):
+        yield f"Tasks without any row of a model: {_named(found.names, panel.absent)}"
+    if any(panel.unmeasured):
+        whose = _named(found.names, panel.unmeasured)
+        yield f"{counted(sum(panel.unmeasured), 'sample')} without a score: in no number, never a failure ({whose})"
+
+
+def _named(names: Sequence[str], counts: Sequence[int]) -> str:
+    """The models that have some, the first few by name."""
+    lacking = [f"{name} {count}" for name, count in zip(names, counts, strict=True) if count]
+    return ", ".join(lacking[:_LISTED]) + (f", and {len(lacking) - _LISTED} more" if lacking[_LISTED:] else "")
 
 
 def _undefined(found: Compared) -> Iterator[str]:
@@ -133,16 +176,14 @@ def _undefined(found: Compared) -> Iterator[str]:
         at = np.flatnonzero(np.isnan(column))
         if at.size:
             yield from reasons(found, pairs.pair(int(at[0])), unseen=False)
-    below = np.flatnonzero(pairs.data < 0)
-    if below.size:
-        yield pairs.pair(int(below[0])).note.split("; ")[-1]
+    if (pairs.data < 0).any():
+        yield BELOW_ZERO
 
 
 def _few_tasks(found: Compared) -> Iterator[str]:
-    few = int(np.min(found.pairs.n_tasks))
-    if few < FEW_TASKS:
-        tasks = counted(few, "task")
-        yield f"Note: only {tasks}: the normal p is too small; for stacks of a study `contrasts` has the paired t."
+    if _few(found):
+        n = found.pairs.n_tasks[~np.isnan(found.p)]
+        yield f"Note: only {counted(int(n.min()), 'task')}: the normal p is too small; p (t) is the paired t's, the one to quote."
 
 
 def _single_samples(found: Compared) -> Iterator[str]:
@@ -156,10 +197,10 @@ def _single_samples(found: Compared) -> Iterator[str]:
 
 def _noise_sentences(found: Compared) -> Iterator[str]:
     pairs = found.pairs
-    known = ~np.isnan(pairs.data) & (pairs.total > 0)
+    known = ~np.isnan(prediction_shares(pairs))
     if found.once_drawn or not known.any():
         return
-    share = float(np.median(pairs.prediction[known] / pairs.total[known]))
+    share = float(np.median(prediction_shares(pairs)[known]))
     n = pairs.n_tasks[known]
     total, now = (float(np.median(np.sqrt(column[known] / n))) for column in (pairs.total, pairs.of_mean))
     floor = float(np.median(np.sqrt(np.maximum(pairs.data[known], 0.0) / n)))
@@ -169,8 +210,12 @@ def _noise_sentences(found: Compared) -> Iterator[str]:
         which, what = "prediction noise dominates", "more samples a task help"
     else:
         which, what = "data noise dominates", "more tasks help, more samples little"
+    # Above 1 the data variance came out below 0.
+    part = (
+        f"{100 * share:.0f} % of the total variance is prediction noise" if share <= 1 else "no data noise can be told from chance"
+    )
     yield (
-        f"In a typical pair (median) {which}: {100 * share:.0f} % of the total variance is prediction noise, so {what}. "
+        f"In a typical pair (median) {which}: {part}, so {what}. "
         f"SE with one sample {total:.4f}, with those at hand {now:.4f}, with endless ones "
         f"{f'{floor:.4f}' if floor else 'too small to be seen here'}."
     )
@@ -186,7 +231,7 @@ def _averaging_sentences(found: Averaging | None, patterns: tuple[str, ...]) -> 
     zs = [f"{z:+.2f}" if z is not None else "-" for z in (found.z_single, found.z_averaged)]
     yield (
         f"Averages {a} - {b}: {found.difference:+.4f}; SE of one checkpoint each {found.se_single:.4f} (z {zs[0]}), "
-        f"of the averages {found.se_averaged:.4f} (z {zs[1]}); {found.note}."
+        f"of the averages {found.se_averaged:.4f} (z {zs[1]}{f': {found.undefined}' if found.undefined else ''}); {found.note}."
     )
 
 
@@ -207,15 +252,31 @@ def _null_sentences(found: NullCheck | None) -> Iterator[str]:
     yield f"Null check: distance from uniform {found.distance:.3f}; {found.note}."
 
 
+def _models(found: Compared) -> Iterator[dict[str, Any]]:
+    panel = found.panel
+    for row, name in enumerate(panel.models):
+        runs = panel.samples.runs[row]
+        yield {
+            "model": name,
+            "unmatched_tasks": panel.unmatched[row],
+            "tasks_without_a_row": panel.absent[row] if panel.absent else 0,
+            "samples": int(runs.sum()),
+            "fewest_samples_of_a_task": int(runs.min()),
+            "most_samples_of_a_task": int(runs.max()),
+            "unmeasured_samples": panel.unmeasured[row],
+        }
+
+
 def _json(found: Compared) -> dict[str, Any]:
     panel = found.panel
     return {
         "source": panel.source,
-        "method": _NORMAL,
+        "method": _METHODS[found.asked.covers],
         "covers": found.asked.covers,
-        "models": [{"model": name, "unmatched_tasks": count} for name, count in zip(panel.models, panel.unmatched, strict=True)],
+        "level": LEVEL,
+        "models": list(_models(found)),
         "n_tasks": len(panel.task_ids),
-        "unmeasured_samples": panel.unmeasured,
+        "unmeasured_samples": sum(panel.unmeasured),
         "family": _defined(found.p),
         "left_out": len(found.p) - _defined(found.p),
         "pairs": list(rows(found)),

@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalnoise.readers.panel import Panel
+from evalnoise.stats.estimate import Covers
 from evalnoise.stats.models.beta_theory import BetaFit, beta_fit, beta_ratios
 from evalnoise.stats.models.checkpoints import Averaging, NullCheck, averaging, null_check
-from evalnoise.stats.models.noise import AllPairs, PairNoise, predicted_se
+from evalnoise.stats.models.noise import BELOW_ZERO, AllPairs, PairNoise, predicted_se
+from evalnoise.stats.models.pair_intervals import intervals, t_p_values
 from evalnoise.stats.models.pairs import all_pairs
 from flows.cli_errors import printable
 from flows.cli_options import misuse
@@ -26,6 +28,8 @@ from schemas.errors import DataError
 Floats = NDArray[np.float64]
 
 NO_NEW_RUNS = "the samples of a replay repeat one recorded draw: its prediction noise is not seen, and data noise holds all of it"
+LEVEL = 0.95
+"""Of the intervals of a - b."""
 
 
 class Sort(StrEnum):
@@ -64,6 +68,12 @@ class Compared:
     p: Floats
     holm: Floats
     bh: Floats
+    p_t: Floats
+    """Of the paired t over tasks (population), whatever was asked for."""
+    lo: Floats
+    """Lower end of the interval of a - b, for what was asked for."""
+    hi: Floats
+    """Upper end."""
     beta: Floats
     fit: BetaFit
     averaging: Averaging | None
@@ -80,10 +90,11 @@ def compared(panel: Panel, asked: Asked) -> Compared:
     pairs = all_pairs(panel.samples)
     names = tuple(printable(name).replace("\n", "\\n") for name in panel.models)
     z, p = (pairs.z, pairs.p_value) if asked.covers == "population" else (pairs.z_runs, pairs.p_runs)
+    lo, hi = intervals(pairs, covers=Covers(asked.covers), level=LEVEL)
     if asked.covers == "benchmark" and any(panel.once_drawn):
         drawn = np.array(panel.once_drawn)
         unseen = drawn[pairs.a] | drawn[pairs.b]
-        z, p = (np.where(unseen, np.nan, column) for column in (z, p))
+        z, p, lo, hi = (np.where(unseen, np.nan, column) for column in (z, p, lo, hi))
     groups = [[row for row, name in enumerate(panel.models) if fnmatch.fnmatchcase(name, pattern)] for pattern in asked.average]
     return Compared(
         panel=panel,
@@ -94,6 +105,9 @@ def compared(panel: Panel, asked: Asked) -> Compared:
         p=p,
         holm=pairs.holm(p),
         bh=pairs.benjamini_hochberg(p),
+        p_t=t_p_values(pairs),
+        lo=lo,
+        hi=hi,
         beta=beta_ratios(pairs),
         fit=beta_fit(pairs),
         averaging=_averaged(panel, asked, groups) if groups else None,
@@ -127,6 +141,7 @@ def order(found: Compared) -> Iterator[int]:
 
 def rows(found: Compared) -> Iterator[dict[str, Any]]:
     """Every pair as a flat object; undefined numbers are None, with the reason in `undefined`."""
+    shares = prediction_shares(found.pairs)
     for index in order(found):
         pair = found.pairs.pair(index)
         unseen = any(found.panel.once_drawn[int(side[index])] for side in (found.pairs.a, found.pairs.b))
@@ -135,19 +150,24 @@ def rows(found: Compared) -> Iterator[dict[str, Any]]:
             "a": found.panel.models[int(found.pairs.a[index])],
             "b": found.panel.models[int(found.pairs.b[index])],
             "n_tasks": pair.n_tasks,
+            "n_twice": pair.n_twice,
             "score_a": pair.score_a,
             "score_b": pair.score_b,
             "difference": pair.mean,
+            "lo": _number(found.lo[index]),
+            "hi": _number(found.hi[index]),
             "se_total": pair.se_total,
             "se_data": data,
             "se_prediction": prediction,
             "se_measured": pair.se_mean,
             "se_runs": runs,
-            "prediction_share": None if unseen else _share(pair),
+            "prediction_share": None if unseen or shares[index] > 1 else _number(shares[index]),
             "covers": found.asked.covers,
+            "se": pair.se_mean if found.asked.covers == "population" else runs,
             "z": _number(found.z[index]),
             "p": _number(found.p[index]),
             "p_holm": _number(found.holm[index]),
+            "p_t": _number(found.p_t[index]),
             "p_benjamini_hochberg": _number(found.bh[index]),
             "wins": pair.wins,
             "losses": pair.losses,
@@ -166,11 +186,15 @@ def reasons(found: Compared, pair: PairNoise, *, unseen: bool) -> Iterator[str]:
     z = pair.z_undefined if found.asked.covers == "population" else pair.runs_undefined
     if unseen:
         yield NO_NEW_RUNS
+    elif pair.data is not None and pair.data < 0:
+        yield BELOW_ZERO
     yield from (reason for reason in (pair.undefined, pair.parts_undefined, z) if reason)
 
 
-def _share(pair: PairNoise) -> float | None:
-    return pair.prediction / pair.total if pair.prediction is not None and pair.total else None
+def prediction_shares(pairs: AllPairs) -> Floats:
+    """Of each pair prediction / (data + prediction), over the tasks that both have twice; above 1 where data came out below 0."""
+    total = pairs.data + pairs.prediction
+    return np.where(total > 0, pairs.prediction / np.where(total > 0, total, 1.0), np.nan)
 
 
 def _several(found: Compared) -> bool:
@@ -200,7 +224,8 @@ def write_csv(path: Path, found: Compared) -> None:
 
 
 _COLUMNS = (
-    "a", "b", "n_tasks", "score_a", "score_b", "difference", "se_total", "se_data", "se_prediction", "se_measured", "se_runs",
-    "prediction_share", "covers", "z", "p", "p_holm", "p_benjamini_hochberg", "wins", "losses", "p_sign_test", "win_rate_a",
-    "win_rate_b", "se_over_beta_line", "se_planned", "undefined", "note",
+    "a", "b", "n_tasks", "n_twice", "score_a", "score_b", "difference", "lo", "hi", "se_total", "se_data", "se_prediction",
+    "se_measured", "se_runs", "prediction_share", "covers", "se", "z", "p", "p_holm", "p_t", "p_benjamini_hochberg", "wins",
+    "losses", "p_sign_test", "win_rate_a", "win_rate_b", "se_over_beta_line", "se_planned",
+    "undefined", "note",
 )  # fmt: skip

@@ -20,7 +20,7 @@ NAMES = (HOSTILE, "b & c", "]]><!--", "\u2028datum['a']")
 def panel():
     rng = np.random.default_rng(0)
     scores = rng.binomial(1, rng.random((1, 40, 1)), (4, 40, 3))
-    return Panel("x", NAMES, tuple(f"t{i}" for i in range(40)), samples_of(scores), (0,) * 4, 0)
+    return Panel("x", NAMES, tuple(f"t{i}" for i in range(40)), samples_of(scores), (0,) * 4, (0,) * 4)
 
 
 def test_html_holds_no_markup_of_names_and_loads_nothing(panel, tmp_path):

@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy import stats
 from typer.testing import CliRunner
 
 from evalnoise.stats.models.pairs import paired_noise
@@ -117,6 +118,34 @@ def test_tasks_with_one_sample_are_named(tmp_path):
     assert "40 of 60 tasks have one sample" in pair["note"]
 
 
+def test_no_share_above_one(tmp_path):
+    """Both models keep to one score in every task, but their samples vary: the data variance is below 0."""
+    path = tmp_path / "below.csv"
+    a = np.array([[[1, 0]] * 60, [[0, 1]] * 30 + [[1, 0]] * 30])
+    write(path, a, "ab")
+    said = run("--file", path)
+    assert "prediction noise dominates: no data noise can be told from chance, so more samples a task help." in said
+    assert "% of the total variance" not in said
+    assert "undefined (-): the estimate of the data variance is below 0, which is chance" in said
+    (pair,) = json.loads(run("--file", path, "--json"))["pairs"]
+    assert (pair["prediction_share"], pair["se_data"]) == (None, None)
+    assert "data variance is below 0" in pair["undefined"]
+
+
+def test_averages_that_differ_alike_in_every_task(tmp_path):
+    path = tmp_path / "alike.csv"
+    rows = [
+        f"{side}{seed},{task},{k},{int(k <= task % 6 + 3 * (side == 'a'))}\n"
+        for side in "ab" for seed in range(3) for task in range(60) for k in range(1, 11)
+    ]  # fmt: skip
+    path.write_text("model,task,sample,score\n" + "".join(rows))
+    said = run("--file", path, "--average", "a*", "--average", "b*")
+    assert "Averages a* - b*: +0.3000; SE of one checkpoint each 0.0000 (z -), of the averages 0.0000 (z -: every task" in said
+    found = json.loads(run("--file", path, "--json", "--average", "a*", "--average", "b*"))["averaging"]
+    assert (found["z_single"], found["z_averaged"], found["reduction"]) == (None, None, None)
+    assert found["undefined"].startswith("every task differs by the same amount")
+
+
 def test_averages_and_the_null_check(tmp_path):
     path = tmp_path / "seeds.csv"
     write(path, table(6, 100, 1), [f"run-{side}-{i}" for side in "ab" for i in range(3)])
@@ -128,16 +157,88 @@ def test_averages_and_the_null_check(tmp_path):
     assert "is in both groups" in run("--file", path, "--average", "run-*", "--average", "run-b-*", code=2)
 
 
+def test_models_of_a_file_by_name(results):
+    path, scores = results
+    found = json.loads(run("c", "a", "--file", path, "--json"))
+    assert [one["model"] for one in found["models"]] == ["c", "a"]
+    assert (found["family"], found["n_tasks"]) == (1, 60)
+    (pair,) = found["pairs"]
+    assert pair["p_holm"] == pair["p"]
+    noise = paired_noise(scores[2, 1:], scores[0, 1:])
+    theirs = stats.ttest_rel(scores[2, 1:].mean(axis=1), scores[0, 1:].mean(axis=1))
+    assert (pair["difference"], pair["se_total"]) == pytest.approx((noise.mean, noise.se_total))
+    assert pair["p_t"] == pytest.approx(theirs.pvalue)
+    assert (pair["lo"], pair["hi"]) == pytest.approx(tuple(theirs.confidence_interval()))
+    assert f"[{pair['lo']:+.3f}, {pair['hi']:+.3f}]" in run("c", "a", "--file", path)
+
+
+def test_benchmark_shows_the_se_that_z_is_made_with(results):
+    found = json.loads(run("--file", results[0], "--json", "--covers", "benchmark"))
+    assert "new runs of these tasks" in found["method"]
+    for pair in found["pairs"]:
+        assert pair["se"] == pair["se_runs"]
+        assert pair["z"] == pytest.approx(pair["difference"] / pair["se"])
+        assert (pair["hi"] - pair["lo"]) / 2 == pytest.approx(1.959963984540054 * pair["se"])
+    assert "SE now: the samples at hand, over new runs of these tasks" in run("--file", results[0], "--covers", "benchmark")
+    shown = run("a", "c", "--file", results[0], "--covers", "benchmark")
+    se = next(row["se"] for row in found["pairs"] if {row["a"], row["b"]} == {"a", "c"})
+    assert f" {se:.4f} " in shown
+
+
+def test_missing_samples_and_rows_are_named(tmp_path):
+    path, scores = tmp_path / "holes.csv", np.concatenate([table(1, 80, 2, seed) for seed in range(3)])
+    write(path, scores, "abc", skip={(1, 0), (1, 1)})
+    text = path.read_text().replace(f"c,t5,0,{scores[2, 5, 0]}\n", "c,t5,0,\n")
+    path.write_text(text.replace(f"a,t7,1,{scores[0, 7, 1]}\n", ""))
+    said = run("--file", path)
+    assert "Tasks without any row of a model: b 2" in said
+    assert "1 sample without a score: in no number, never a failure (c 1)" in said
+    assert "stand on the tasks that both have twice (a and " in said
+    found = json.loads(run("--file", path, "--json"))
+    a, b, c = found["models"]
+    assert (a["samples"], a["fewest_samples_of_a_task"], a["most_samples_of_a_task"]) == (159, 1, 2)
+    assert (b["samples"], b["tasks_without_a_row"], c["samples"], c["unmeasured_samples"]) == (156, 2, 159, 1)
+    for pair in found["pairs"]:
+        parts = pair["se_data"] ** 2 + pair["se_prediction"] ** 2
+        assert pair["prediction_share"] == pytest.approx(pair["se_prediction"] ** 2 / parts)
+
+
+def test_few_tasks_show_the_paired_t(tmp_path):
+    path = tmp_path / "few.csv"
+    write(path, table(2, 12, 3), "ab")
+    (pair,) = json.loads(run("--file", path, "--json"))["pairs"]
+    assert pair["p_t"] > pair["p"]
+    said = run("--file", path)
+    assert "p (t)" in said
+    assert f"{pair['p_t']:.2g}" in said
+    assert "only 12 tasks" in said
+    assert "contrasts" not in said
+
+
+def test_models_with_nothing_in_common(tmp_path):
+    path = tmp_path / "apart.csv"
+    path.write_text("model,task,score\na,t1,1\na,t2,0\nb,u1,1\nb,u2,\n")
+    assert "no two models have a task in common" in run("--file", path, code=4)
+
+
+def test_says_what_it_wrote(results, tmp_path):
+    path = tmp_path / "c.svg"
+    result = CliRunner().invoke(app, ["compare", "--file", str(results[0]), "--json", "--chart", str(path)])
+    assert f"Wrote {path}" in result.stderr
+    assert json.loads(result.stdout)["pairs"]
+
+
 def test_mistakes(results, tmp_path):
     path, _ = results
     assert "expected z, p" in run("--file", path, "--sort", "size", code=2)
     assert "expected population or benchmark" in run("--file", path, "--covers", "all", code=2)
-    assert "takes no arms" in run("study", "--file", path, code=2)
+    assert "expected a model 'study', found models a," in run("study", "a", "--file", path, code=4)
+    assert "named twice" in run("a", "a", "--file", path, code=2)
     assert "expected arms" in run(code=2)
     assert "a column 'won'" in run("--file", path, "--score", "won", code=4)
     lone = tmp_path / "lone.csv"
     lone.write_text("model,task,sample,score\nm,t,0,1\n")
-    assert "expected two models or more, found 1: m" in run("--file", lone, code=2)
+    assert "expected two models or more, found one: m" in run("--file", lone, code=2)
     lone.write_text("model,task,sample,score\nm,t,0,2\n")
     assert "row 1, column 'score'" in run("--file", lone, code=4)
 
@@ -177,6 +278,9 @@ def test_a_replay_repeats_one_draw(store):
 
 def test_mistakes_with_a_store(store):
     assert "named twice" in run("small/a/live", "small/a/live", "--store", store, code=2)
-    assert "found 1: a" in run("small/a/live", "--store", store, code=2)
+    said = run("small/a/live", "--store", store, code=2)
+    assert "found one: small/a/live" in said
+    two = said.split("`evalnoise compare ")[1].split("`")[0].split()
+    assert len(json.loads(run(*two, "--store", store, "--json"))["models"]) == 2
     assert "no study or protocol" in run("none", "--store", store, code=6)
     assert "one condition of" in run("small/warm", "--store", store, code=6)

@@ -45,7 +45,7 @@ def test_every_format_gives_the_same_panel(tmp_path, form):
     assert panel.samples.runs.tolist() == [[2, 1], [1, 1]]
     assert panel.samples.unit == 2
     assert panel.samples.means.tolist() == [[0.5, 1.0], [0.5, 0.0]]
-    assert (panel.unmeasured, panel.unmatched, panel.notes) == (1, (0, 0), ())
+    assert (panel.unmeasured, panel.unmatched, panel.notes) == ((1, 0), (0, 0), ())
 
 
 def test_words_and_booleans_are_scores(tmp_path):
