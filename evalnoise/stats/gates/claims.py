@@ -7,24 +7,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from evalnoise.stats.clusters import clustered_mean
-from evalnoise.stats.estimate import Covers, alpha_of
+from evalnoise.stats.estimate import Covers, alpha_of, joined
 from evalnoise.stats.gates.cmh import cmh_test
 from evalnoise.stats.gates.loss import loss_limit
 from evalnoise.stats.gates.permutation import RESAMPLES, permutation_test
 from evalnoise.stats.gates.side import Side, on_common_tasks
 from evalnoise.stats.models.samples import on_one_denominator
 from evalnoise.stats.planning.budget import rerun_budget, smallest, z_sum
-from evalnoise.stats.variance import Floats
+from evalnoise.stats.variance import Floats, harmonic_mean
 
 PLANNED_POWER = 0.8
 NO_COMMON_TASK = "no task was measured in both arms"
 ONE_TASK = "one task says nothing about other tasks"
 NO_VARIATION = "every task differs by the same amount: there is no variation to compare the difference with"
+THE_TEST_DECIDES = "interval and p disagree about 0: whether the difference is significant, the test decides"
+T_OVER_TASKS = "difference +- t SE over tasks"
+T_OVER_CLUSTERS = "difference +- t SE over clusters of tasks"
 _LARGEST_W = 0.5
 _ROUNDING = 1e-12
 """Scores that do not lie on a grid are equal, and an error is 0, up to this."""
@@ -57,6 +61,8 @@ class Tested:
     """Lower end of the two-sided interval."""
     hi: float | None
     """Upper end."""
+    interval_method: str
+    """How interval and limit were made."""
     level: float
     """Confidence level of the interval, and of the one-sided limit."""
     loss_limit: float | None
@@ -73,6 +79,14 @@ class Tested:
     """Runs per task of new; the smallest, if they differ."""
     runs_base: int
     """Runs per task of base; the smallest, if they differ."""
+    most_runs_new: int
+    """The largest number of runs of a task of new."""
+    most_runs_base: int
+    """The same of base."""
+    mean_runs_new: float | None
+    """Harmonic mean of the runs per task of new, which plans are made with: the error goes with the mean of 1/n."""
+    mean_runs_base: float | None
+    """The same of base."""
     w_new: float | None
     """Variance of one run of new on one task that plans are made with; None for `population`."""
     w_base: float | None
@@ -136,6 +150,7 @@ def benchmark_test(new: Side, base: Side, *, level: float = 0.95, seed: int = 0,
         se=loss.se,
         lo=loss.lo,
         hi=loss.hi,
+        interval_method=loss.method,
         level=level,
         loss_limit=loss.limit,
         p=p,
@@ -149,7 +164,7 @@ def benchmark_test(new: Side, base: Side, *, level: float = 0.95, seed: int = 0,
         resamples=used[1],
         clusters=None,
         undefined=undefined,
-        note=loss.note,
+        note=joined(loss.note, THE_TEST_DECIDES if _disagree(p, loss.lo, loss.hi, alpha_of(level)) else ""),
     )
 
 
@@ -190,6 +205,7 @@ def population_test(new: Side, base: Side, *, level: float = 0.95, clusters: Seq
         loss_limit=numbers["loss_limit"],
         p=numbers["p"],
         p_worse=numbers["p_worse"],
+        interval_method=T_OVER_CLUSTERS if spread and spread.clusters is not None else T_OVER_TASKS,
         level=level,
         n_tasks=n,
         n_informative=int(np.count_nonzero(differences)),
@@ -234,5 +250,15 @@ def _spread(differences: Floats, common: int, clusters: Sequence[str] | None) ->
     return _Spread(se if se > _ROUNDING else 0.0, found.n_clusters - 1, found.n_clusters, found.result.note)
 
 
-def _runs(a: Side, b: Side) -> dict[str, int]:
-    return {name: int(side.runs.min()) if side.n_tasks else 0 for name, side in (("runs_new", a), ("runs_base", b))}
+def _disagree(p: float | None, lo: float | None, hi: float | None, alpha: float) -> bool:
+    """Whether the test finds a difference and the interval holds 0, or the other way round."""
+    return p is not None and lo is not None and hi is not None and (p <= alpha) == (lo <= 0 <= hi)
+
+
+def _runs(a: Side, b: Side) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, runs in (("new", a.runs), ("base", b.runs)):
+        known = bool(len(runs))
+        found[f"runs_{name}"], found[f"most_runs_{name}"] = (int(runs.min()), int(runs.max())) if known else (0, 0)
+        found[f"mean_runs_{name}"] = harmonic_mean(runs) if known else None
+    return found

@@ -25,6 +25,11 @@ SINGLE_RUNS = "an arm has one run per task: its noise is taken from the tasks in
 FEW_VARIABLE = "fewer than 20 tasks varied in an arm: the upper limit of its w stands in for w, which is cautious"
 
 
+PLAIN = "difference +- z SE over new runs"
+CAUTIOUS = f"{PLAIN}, SE with the upper limit of w"
+DISAGREEING = f"{PLAIN}, SE by the upper limit of disagreement between the arms"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
     """The difference of scores, new minus base, over new runs of these tasks, and the largest loss that the runs allow."""
@@ -39,6 +44,8 @@ class Loss:
     """Upper end."""
     limit: float | None
     """Upper limit of the loss, base minus new, one-sided at `level`."""
+    method: str
+    """How interval and limit were made."""
     level: float
     """Confidence level of the interval, and of the one-sided limit."""
     w_new: float | None
@@ -86,10 +93,11 @@ def loss_limit(new: Side, base: Side, *, level: float = 0.95) -> Loss:
     if single:
         w = _disagreement(a, b, level)
         squared, w_new, w_base, note = w / a.n_tasks, w / 2, w / 2, SINGLE_RUNS
+        method = DISAGREEING
     else:
         one, other = _noise(a, level), _noise(b, level)
         squared, w_new, w_base = one.squared + other.squared, one.w, other.w
-        note = FEW_VARIABLE if one.few or other.few else ""
+        note, method = (FEW_VARIABLE, CAUTIOUS) if one.few or other.few else ("", PLAIN)
     se = math.sqrt(squared)
     half = float(-ndtri(alpha_of(level) / 2)) * se
     return Loss(
@@ -98,6 +106,7 @@ def loss_limit(new: Side, base: Side, *, level: float = 0.95) -> Loss:
         lo=max(-1.0, difference - half),
         hi=min(1.0, difference + half),
         limit=min(1.0, -difference + float(ndtri(level)) * se),
+        method=method,
         level=level,
         w_new=w_new,
         w_base=w_base,
@@ -109,7 +118,7 @@ def loss_limit(new: Side, base: Side, *, level: float = 0.95) -> Loss:
 
 def _none(level: float) -> Loss:
     nothing = dict.fromkeys(("difference", "se", "lo", "hi", "limit", "w_new", "w_base"))
-    return Loss(**nothing, level=level, n_tasks=0, undefined=NO_COMMON_TASK, note="")
+    return Loss(**nothing, method=PLAIN, level=level, n_tasks=0, undefined=NO_COMMON_TASK, note="")
 
 
 def _noise(arm: Side, level: float) -> _Noise:
