@@ -175,3 +175,21 @@ def test_a_study_means_its_newest_complete_protocol_and_digits_mean_one(sql) -> 
     assert (found["protocol_a"], found["protocol_b"], found["difference"]) == (OLD, OLD, 0.0)
     tasks = sql.execute("select task_id, runs, total, squares, variance from arm_tasks('aaaa/a/x') order by position").fetchall()
     assert tasks == [("t/0", 2, 1.0, 1.0, 0.5), ("t/1", 2, 2.0, 2.0, 0.0)]
+
+
+@pytest.mark.parametrize("arm", ["s/a", "nope/a/x", "s/a/none", ""])
+def test_arm_tasks_of_no_arm_is_an_error(sql, arm: str) -> None:
+    put(sql, {"x": np.ones((2, 2))})
+    with pytest.raises(duckdb.Error, match=f"arm_tasks: no outcomes of {arm}; name an arm as STUDY/STACK/CONDITION"):
+        sql.execute("select * from arm_tasks(?)", [arm]).fetchall()
+    with pytest.raises(duckdb.Error, match="arm_tasks: no outcomes of"):
+        sql.execute("select count(*) from arm_tasks(?)", [arm]).fetchall()
+
+
+@pytest.mark.parametrize("name", ["zzz", "zzzzzz", ""])
+def test_the_noise_floor_of_nothing_is_an_error(sql, name: str) -> None:
+    put(sql, {"x": np.ones((2, 2))})
+    with pytest.raises(duckdb.Error, match=f"noise_floor: no complete study {name}, and not one protocol"):
+        sql.execute("select * from noise_floor(?)", [name]).fetchall()
+    with pytest.raises(duckdb.Error, match="noise_floor: no complete study"):
+        sql.execute("select count(*) from noise_floor(?)", [name]).fetchall()

@@ -1,7 +1,7 @@
 -- macro: arm_tasks(arm)
 -- grain: task of one arm that has a cell
 -- One stack under one condition, by task: what comparisons start from. A study's name means its newest complete protocol, or the newest
--- if none is complete. An arm without outcomes gives no row.
+-- if none is complete. An error for an arm without outcomes.
 -- arguments:
 --   arm: STUDY/STACK/CONDITION; STUDY is a study's name, or the first digits of one protocol, at least 4.
 -- columns:
@@ -55,9 +55,20 @@ tasks AS (
   JOIN chosen AS c ON c.study = o.study AND c.protocol = o.protocol
   WHERE o.stack = split_part(arm, '/', 2) AND o.condition = split_part(arm, '/', 3) AND len(string_split(arm, '/')) = 3
   GROUP BY o.study, o.protocol, o.benchmark, o.stack, o.condition, o.task_id, o.position
+),
+
+checked AS (
+  SELECT
+    CASE
+      WHEN count(*) = 0 THEN error('arm_tasks: no outcomes of ' || arm || '; name an arm as STUDY/STACK/CONDITION')
+      ELSE true
+    END AS sound
+  FROM tasks
 )
 
 SELECT
-  *,
-  CASE WHEN runs >= 2 THEN greatest(0, (squares * runs - total * total) / (runs * (runs - 1))) END AS variance
-FROM tasks;
+  t.*,
+  CASE WHEN t.runs >= 2 THEN greatest(0, (t.squares * t.runs - t.total * t.total) / (t.runs * (t.runs - 1))) END AS variance
+FROM checked AS c
+LEFT JOIN tasks AS t ON true
+WHERE c.sound;

@@ -3,7 +3,8 @@
 -- The variance of one question's difference of scores between two arms on the same tasks, and its parts: prediction, which new runs
 -- change, and data, which new tasks change; both are corrected for the number of runs, and total is their sum. A standard error is
 -- sqrt(variance / n_tasks): that of `prediction` is for one run per arm on these tasks. Only tasks that both arms measured count. It takes
--- the runs of the two arms as independent. An error for an arm without outcomes. Source: Measuring all the noises, paired estimators.
+-- the runs of the two arms as independent. Where samples are missing, n_twice is below n_tasks: data and prediction then stand on fewer
+-- tasks than total, and do not add up to it. An error for an arm without outcomes. Source: Measuring all the noises, paired estimators.
 -- arguments:
 --   a: Minuend: STUDY/STACK/CONDITION; STUDY is a study's name or the first digits of one protocol, at least 4.
 --   b: Subtrahend, the same way.
