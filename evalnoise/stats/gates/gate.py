@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
-from scipy.special import xlogy
-
-from evalnoise.stats.estimate import Covers
+from evalnoise.stats.estimate import Covers, joined
 from evalnoise.stats.gates.claims import PLANNED_POWER, Tested, benchmark_test, population_test
+from evalnoise.stats.gates.copies import MAY_BE_A_COPY, look_like_copies, single_copy
 from evalnoise.stats.gates.permutation import RESAMPLES
 from evalnoise.stats.gates.side import Side, on_common_tasks
 from evalnoise.stats.multiplicity import adjusted
 
 FEWEST_TASKS = 20
+SMALLEST_ALPHA = 1e-12
+"""Under it 1 - alpha, the level of intervals and limits, has no digits left."""
 MOST_UNMEASURED = 0.1
 AT_ODDS = (
     "test and difference disagree in sign, because the runs are uneven: the test weighs tasks by their runs, the difference "
@@ -29,7 +29,6 @@ AT_ODDS = (
 )
 _NO_DIFFERENCE = 1e-12
 """Differences up to this are 0 but for rounding."""
-_UNLIKELY = math.log(0.01)
 
 
 class Decision(StrEnum):
@@ -72,8 +71,8 @@ class GateRule:
         object.__setattr__(self, "claim", Covers(self.claim))
         if not 0 < self.margin <= 1:
             raise ValueError(f"a margin is a loss of score in (0, 1], not {self.margin!r}")
-        if not 0 < self.alpha < 0.5:
-            raise ValueError(f"alpha lies between 0 and 0.5, not {self.alpha!r}")
+        if not SMALLEST_ALPHA <= self.alpha < 0.5:
+            raise ValueError(f"alpha lies between 0 and 0.5, and is at least {SMALLEST_ALPHA:g}, not {self.alpha!r}")
         if not 0 <= self.most_unmeasured <= 1:
             raise ValueError(f"a share lies in [0, 1], not {self.most_unmeasured!r}")
 
@@ -147,6 +146,8 @@ def gate(
             lacking.append(str(error))
     else:
         tested = benchmark_test(new, base, level=1 - rule.alpha, seed=rule.seed, resamples=rule.resamples)
+    if single_copy(a, b):
+        tested = dataclasses.replace(tested, note=joined(tested.note, MAY_BE_A_COPY))
     undecided = Gated(
         decision=Decision.INCONCLUSIVE,
         reasons=(),
@@ -163,7 +164,7 @@ def gate(
         settling="",
         unfit=(*unfit, *lacking),
     )
-    return decided(undecided, tested.p_worse if rule.one_sided else tested.p)
+    return decided(undecided, _own_p(undecided))
 
 
 def _lacking(a: Side, b: Side, rule: GateRule, *, unmatched: int) -> list[str]:
@@ -176,22 +177,9 @@ def _lacking(a: Side, b: Side, rule: GateRule, *, unmatched: int) -> list[str]:
     repeated = max(int(side.runs.max(initial=0)) for side in (a, b)) > 1
     if a.n_tasks and repeated and not (a.varied.any() or b.varied.any()):
         found.append("degenerate records: no run of any task differs from another in either arm, so the noise is not known")
-    elif a.n_tasks and _same_cells(a, b):
-        found.append("degenerate records: the runs of NEW and BASE agree one by one, as copies do and independent runs do not")
+    elif a.n_tasks and look_like_copies(a, b):
+        found.append("degenerate records: the runs of NEW and BASE look alike as copies do and independent runs do not")
     return found
-
-
-def _same_cells(a: Side, b: Side) -> bool:
-    """Whether the runs that both arms have agree one by one, and that independent runs would do so in less than 1 of 100 cases."""
-    width = min(a.scores.shape[1], b.scores.shape[1])
-    one, other = (Side(scores=side.scores[:, :width], measured=side.measured[:, :width]) for side in (a, b))
-    if not (np.array_equal(one.scores, other.scores) and np.array_equal(one.measured, other.measured)):
-        return False
-    if not one.binary:
-        return bool(one.varied.any())
-    k, n = one.passes, one.runs
-    share = k / np.maximum(n, 1)
-    return float(np.sum(xlogy(k, share) + xlogy(n - k, 1 - share))) < _UNLIKELY
 
 
 def _unmeasured(new: Side, base: Side, rule: GateRule) -> list[str]:
@@ -250,15 +238,16 @@ def _verdict(rule: GateRule, *, worse: bool, within: bool) -> tuple[Decision, st
 def _runs_to_settle(tested: Tested, rule: GateRule) -> tuple[int | None, str]:
     """Runs per arm, and in words: planned for the margin, or, with as many at hand, what decides a difference as it was seen."""
     planned = tested.runs_for(rule.margin, rule.alpha)
-    at_hand = min(tested.runs_new, tested.runs_base)
-    if planned is None or tested.difference is None:
+    means = tested.mean_runs_new, tested.mean_runs_base
+    if planned is None or tested.difference is None or means[0] is None or means[1] is None:
         return None, ""
+    at_hand = min(means[0], means[1])
     if planned > at_hand:
         return planned, f"about {planned} runs per arm would settle it with a chance of {PLANNED_POWER:.0%}"
     # The error falls as 1 / sqrt(runs): so many times the runs bring one of the two limits to where it decides.
     to_pass = _ratio((tested.loss_limit or 0.0) + tested.difference, rule.margin + tested.difference)
     to_block = _ratio((tested.hi or 0.0) - tested.difference, -tested.difference)
-    runs = max(at_hand + 1, math.ceil(at_hand * min(to_pass, to_block)))
+    runs = max(round(at_hand) + 1, math.ceil(at_hand * min(to_pass, to_block)))
     return runs, f"about {runs} runs per arm would settle it if the difference stays as it was seen"
 
 
@@ -271,20 +260,21 @@ class Family:
     """Decisions about several benchmarks, and the one that follows from them."""
 
     decision: Decision
-    """Block if any blocks; else the primary's."""
+    """By `decision_of_all`."""
     members: tuple[Gated, ...]
     """By benchmark, the others' p adjusted by Holm."""
     primary: int
     """Which of them is the primary."""
     note: str
-    """How the p values were adjusted; empty for one benchmark."""
+    """How the p values were adjusted, and of how many; empty for one benchmark."""
 
 
 def settle(members: Sequence[Gated], primary: int = 0) -> Family:
     """The decision about several benchmarks: the primary at its own alpha, the others by Holm among themselves.
 
     Only "worse" blocks, which is half of a two-sided test: so the chance to block though nothing changed is at most alpha in all,
-    half of it the primary's; twice that with one-sided tests. Any of five at 0.05 would alarm in 23 of 100 such cases.
+    half of it the primary's; twice that with one-sided tests. Any of five at 0.05 would alarm in 23 of 100 such cases. Members that
+    are unfit, or have no p, cannot block and are none of Holm's family: they would only make it harder for the others to block.
 
     Raises:
         ValueError: There is no such member.
@@ -292,15 +282,30 @@ def settle(members: Sequence[Gated], primary: int = 0) -> Family:
     if not 0 <= primary < len(members):
         raise ValueError(f"the primary is one of {len(members)} benchmarks, not number {primary}")
     others = [i for i in range(len(members)) if i != primary]
-    p_values = [members[i].tested.p_worse if members[i].rule.one_sided else members[i].tested.p for i in others]
+    p_values = [_own_p(members[i]) for i in others]
+    holm = adjusted([None if members[i].unfit else p for i, p in zip(others, p_values, strict=True)])
     result = list(members)
-    for i, p in zip(others, adjusted(p_values).p_adjusted, strict=True):
-        result[i] = decided(members[i], p)
-    blocked = any(member.decision is Decision.BLOCK for member in result)
-    note = f"the primary at its own alpha, {len(others)} more by Holm among themselves" if others else ""
+    for i, alone, p in zip(others, p_values, holm.p_adjusted, strict=True):
+        result[i] = decided(members[i], alone if members[i].unfit else p)
+    out = f" ({holm.left_out} left out, unfit or without a p)" if holm.left_out else ""
+    note = f"the primary at its own alpha, {holm.family} more by Holm among themselves{out}" if others else ""
+    unfit = [bool(member.unfit) for member in members]
     return Family(
-        decision=Decision.BLOCK if blocked else result[primary].decision,
+        decision=decision_of_all([member.decision for member in result], unfit, primary),
         members=tuple(result),
         primary=primary,
         note=note,
     )
+
+
+def _own_p(member: Gated) -> float | None:
+    return member.tested.p_worse if member.rule.one_sided else member.tested.p
+
+
+def decision_of_all(decisions: Sequence[Decision], unfit: Sequence[bool], primary: int) -> Decision:
+    """Block if any blocks; else the primary's, but no pass while another was declared whose records cannot bear a decision."""
+    if Decision.BLOCK in decisions:
+        return Decision.BLOCK
+    if decisions[primary] is Decision.PASS and any(unfit):
+        return Decision.INCONCLUSIVE
+    return decisions[primary]

@@ -1,6 +1,7 @@
 """The gate: what it blocks, what it lets pass, and what it refuses to decide; A/A, and the published rule."""
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 
 from evalnoise.stats.drift import drift, run_sums
 from evalnoise.stats.estimate import Covers
+from evalnoise.stats.gates import copies as copying
 from evalnoise.stats.gates.aa import NO_SPLIT, aa_mde, article_rule, bootstrap_delta, halves
 from evalnoise.stats.gates.claims import HowTested
+from evalnoise.stats.gates.copies import MAY_BE_A_COPY, look_like_copies
 from evalnoise.stats.gates.gate import AT_ODDS, Decision, GateRule, gate, settle
 from evalnoise.stats.gates.power import simulate, simulate_article_power, simulate_gate_power
 from evalnoise.stats.gates.side import Side, counted_side, side_of
@@ -172,15 +175,95 @@ def test_records_without_variation_are_degenerate():
     assert found.reasons[0].startswith("degenerate records")
 
 
+def drawn(rng, p, runs):
+    return side_of((rng.random((len(p), runs)) < p[:, None]).astype(float))
+
+
+def copies(kind):
+    """An arm, and what was made of it."""
+    rng = np.random.default_rng(21)
+    base = drawn(rng, rng.beta(0.7, 0.7, 200), 10)
+    scores, measured = base.scores.copy(), base.measured.copy()
+    if kind == "one cell changed":
+        scores[np.flatnonzero(base.varied)[0], 0] = 1 - scores[np.flatnonzero(base.varied)[0], 0]
+    elif kind == "reversed":
+        scores = scores[:, ::-1]
+    elif kind == "reversed, a tenth of the tasks anew":
+        scores = np.where(rng.random(200)[:, None] < 0.1, drawn(rng, rng.random(200), 10).scores, scores[:, ::-1])
+    elif kind == "a tenth of the cells changed":
+        scores = np.where(rng.random(scores.shape) < 0.1, 1 - scores, scores)
+    elif kind == "holes":
+        measured = rng.random(scores.shape) > 0.05
+        scores = np.where(measured, scores, 0.0)
+    elif kind == "fewer runs":
+        scores, measured = scores[:, :6], measured[:, :6]
+    elif kind == "between pass and fail":
+        base = side_of(rng.random((40, 3)))
+        scores, measured = base.scores[:, ::-1], base.measured
+    return side_of(scores, measured), base
+
+
+KINDS = (
+    "whole", "one cell changed", "reversed", "reversed, a tenth of the tasks anew", "a tenth of the cells changed", "holes", "fewer runs",
+    "between pass and fail",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("claim", [Covers.BENCHMARK, Covers.POPULATION])
+def test_copies_are_nothing_to_decide_on(kind, claim):
+    new, base = copies(kind)
+    for found in (gate(new, base, GateRule(claim=claim)), gate(base, new, GateRule(claim=claim))):
+        assert found.decision is Decision.INCONCLUSIVE
+        assert "as copies do" in found.reasons[0]
+
+
 def test_an_arm_against_itself_never_passes(base):
-    found = gate(base, base, RULE)
-    assert found.decision is Decision.INCONCLUSIVE
-    assert "as copies do" in found.reasons[0]
-    longer = Side(scores=np.hstack([base.scores] * 2), measured=np.hstack([base.measured] * 2))
-    assert "as copies do" in gate(longer, base, RULE).reasons[0]
+    assert "as copies do" in gate(base, base, RULE).reasons[0]
     # Runs that hardly vary agree by chance.
     calm = counted_side([3] * 39 + [2], [3] * 40)
     assert gate(calm, calm, GateRule(margin=0.5)).decision is Decision.PASS
+
+
+def test_honest_pairs_are_never_taken_for_copies():
+    """2,000 pairs: few runs and many, calm suites and wild ones, run effects that both share, scores in between, holes."""
+    rng = np.random.default_rng(22)
+    for trial in range(2_000):
+        n, runs = int(rng.choice([20, 60])), int(rng.choice([2, 3, 5, 10]))
+        p = rng.beta(*rng.choice([0.1, 0.5, 1.0, 5.0], 2), n)
+        nights = rng.normal(0, 0.03, runs) * (trial % 2)
+        cells = [rng.random((n, runs)) < p[:, None] + nights for _ in range(2)]
+        scores = [x.astype(float) * (np.ceil(2 * rng.random((n, runs))) / 2 if trial % 5 == 0 else 1) for x in cells]
+        measured = [rng.random((n, runs)) > 0.1 * (trial % 3 == 0) for _ in range(2)]
+        assert not look_like_copies(*(side_of(x, known) for x, known in zip(scores, measured, strict=True)))
+
+
+def test_the_largest_chance_of_the_same_scores():
+    """All runs enumerated, at the rates of the counts and at others."""
+    for counts in ([1, 4], [2, 2, 1], [1, 1, 1], [5]):
+        n, kinds = sum(counts), len(counts)
+
+        def chance(rates, counts=counts, n=n, kinds=kinds):
+            runs = itertools.product(range(kinds), repeat=n)
+            return sum(math.prod(rates[x] for x in run) for run in runs if [run.count(x) for x in range(kinds)] == counts)
+
+        found = copying._at_most(np.array([counts]))[0]
+        assert found == pytest.approx(chance([c / n for c in counts]))
+        others = np.random.default_rng(24).dirichlet(np.ones(kinds), 20)
+        assert all(chance(list(rates)) <= found + 1e-12 for rates in others)
+
+
+def test_single_runs_that_all_agree_are_noted_not_refused():
+    rng = np.random.default_rng(23)
+    base = drawn(rng, np.full(400, 0.5), 1)
+    found = gate(base, base, RULE)
+    assert not found.unfit
+    assert MAY_BE_A_COPY in found.tested.note
+    other = base.scores.copy()
+    other[0] = 1 - other[0]
+    assert MAY_BE_A_COPY not in gate(side_of(other), base, RULE).tested.note
+    few = base.take(np.arange(99))
+    assert MAY_BE_A_COPY not in gate(few, few, RULE).tested.note
 
 
 def test_too_many_unmeasured_cells_or_tasks(base):
