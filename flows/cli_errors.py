@@ -31,12 +31,24 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(ExitCode.OK) from None
         except KeyboardInterrupt:
-            typer.secho(
-                "stopped. What was sealed or journalled is kept; the same command continues.", fg=typer.colors.YELLOW, err=True
-            )
-            raise typer.Exit(ExitCode.INTERRUPTED) from None
+            raise _stopped() from None
+        except Exception as error:
+            if not _interrupted(error):
+                raise
+            raise _stopped() from None
 
     return inner
+
+
+def _stopped() -> typer.Exit:
+    typer.secho("stopped. What was sealed or journalled is kept; the same command continues.", fg=typer.colors.YELLOW, err=True)
+    return typer.Exit(ExitCode.INTERRUPTED)
+
+
+def _interrupted(error: Exception) -> bool:
+    """Whether DuckDB made this of Ctrl-C: in a query that runs, it takes the place of KeyboardInterrupt."""
+    # By its name, so that commands that need no DuckDB do not wait for it.
+    return type(error).__name__ == "InterruptException" or (type(error) is RuntimeError and str(error) == "Query interrupted")
 
 
 def printable(text: str) -> str:

@@ -27,6 +27,7 @@ def sql(
         raise misuse(f"--format {form}: expected {_FORMATS}")
     import duckdb
 
+    from evalnoise.readers.export import interruptible
     from evalnoise.store.catalog import connect
 
     connection = connect(store)
@@ -35,9 +36,11 @@ def sql(
         statements = connection.extract_statements(query)
         if len(statements) != 1:
             raise misuse(f"expected one query, found {len(statements) or 'nothing'}")
-        connection.execute(query)
+        interruptible(connection, lambda: connection.execute(query))
         if connection.description:
             write_rows(connection, Format(form))
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
     except duckdb.Error as error:
         raise misuse(_sql_message(str(error))) from None
     finally:

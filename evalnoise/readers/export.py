@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import duckdb
 
@@ -18,6 +19,7 @@ from schemas.errors import StoreError
 from schemas.tables import TABLES
 from schemas.views import load_views
 
+T = TypeVar("T")
 _FORMULA: Final = "^[=+@\\t\\r-]"
 """Texts that a spreadsheet takes for a formula."""
 _NESTED: Final = ("STRUCT(", "MAP(", "UNION(")
@@ -112,12 +114,25 @@ def _copy(connection: Any, query: str, path: Path, target: Path, form: ExportFor
         options = "FORMAT csv, HEADER, NULL ''" if csv else "FORMAT parquet, COMPRESSION zstd"
         # Names are quoted; the order of a query inside brackets is kept, because DuckDB preserves it.
         statement = f"COPY (SELECT {', '.join(columns)} FROM (\n{query}\n)) TO {_literal(target)} ({options})"  # noqa: S608
-        return int(connection.execute(statement).fetchall()[0][0])
+        return int(interruptible(connection, lambda: connection.execute(statement).fetchall())[0][0])
     except duckdb.IOException as error:
         remedy = "Free some space or choose another place; the file that was there is as it was."
         raise StoreError(str(path), expected="files that can be read and written", found=str(error), remedy=remedy) from None
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
     except duckdb.Error as error:
         raise QueryError(str(error)) from None
+
+
+def interruptible(connection: Any, work: Callable[[], T]) -> T:
+    """What `work` with the connection gives, in a thread: in the main one DuckDB may not see Ctrl-C until it is done."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        running = pool.submit(work)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            connection.interrupt()
+            raise
 
 
 def _csv_column(name: str, kind: str, *, safe: bool) -> str:

@@ -66,6 +66,8 @@ def read_long_table(path: Path, wanted: Mapping[str, Wanted]) -> pa.Table:
     with closing(duckdb.connect()) as connection:
         try:
             return _read(connection, path, reader, wanted)
+        except duckdb.InterruptException:
+            raise KeyboardInterrupt from None
         except (duckdb.Error, UnicodeDecodeError) as error:
             said = " ".join(str(error).split())[:300]
             raise DataError(
