@@ -16,6 +16,7 @@ from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, a
 from evalnoise.stats.intervals import (
     FEW_VARIABLE,
     ONE_TASK,
+    PLUG_IN_VARIABLE,
     score_column,
     score_squared_error,
     variance_column,
@@ -29,6 +30,9 @@ NONE_VARIED = PROVES_NOTHING + "no task varied in either condition"
 _FEW_RUNS = 10
 SMALL_STUDY = (
     "fewer than 10 replicates and 10 variable tasks: such an interval excludes 0 too often, by up to twice its error level"
+)
+FEW_VARIED = (
+    "under 20 tasks varied in either condition: such an interval can be too narrow; the loss limit of `evalnoise gate` is not"
 )
 NO_DIFFERENCE = PROVES_NOTHING + "every task differs by the same amount"
 
@@ -215,11 +219,17 @@ def score_contrast_benchmark(
     if base.value is None or a is None or b is None:
         return _contrast(pair, base)
     half = float(-ndtri(alpha_of(level) / 2)) * float(np.sqrt(a + b))
-    small = pair.n_replicates < _FEW_RUNS and max(pair.variable) < _FEW_RUNS
-    note = NONE_VARIED if a + b == 0 else (SMALL_STUDY if small else "")
+    note = NONE_VARIED if a + b == 0 else _few_note(pair)
     made = _contrast(pair, base.spanning(base.value - half, base.value + half, level=level, covers=Covers.BENCHMARK, note=note))
     se = float(np.sqrt(a + b))
     return dataclasses.replace(made, se=se, p_value=float(2 * ndtr(-abs(base.value) / se))) if se else made
+
+
+def _few_note(pair: _Pair) -> str:
+    most = max(pair.variable)
+    if pair.n_replicates < _FEW_RUNS and most < _FEW_RUNS:
+        return SMALL_STUDY
+    return FEW_VARIED if most < PLUG_IN_VARIABLE else ""
 
 
 def w_contrast_benchmark(

@@ -38,6 +38,7 @@ FEW_VARIABLE = 15
 GAFFKE_FIRST = 20
 """Under so many variable tasks Gaffke's interval is the one to quote."""
 PLUG_IN_RUNS, PLUG_IN_VARIABLE = 10, 20
+"""From so many runs and variable tasks on a plain standard error over new runs is good enough; of a score the tasks decide."""
 _LARGEST_DIVISOR = 1 << 31
 ABOVE_MAXIMUM = "w is above 1/4, which no true w is: too few replicates"
 SAME_VARIANCE = PROVES_NOTHING + "every task has the same variance"
@@ -90,6 +91,14 @@ def few_variable_note(variable: int) -> str:
         tasks = "1 variable task" if variable == 1 else f"{variable} variable tasks"
         return f"only {tasks}: under 15 the interval covers less often than it says; quote Gaffke's"
     return "" if variable >= GAFFKE_FIRST else f"{variable} variable tasks: under 20 quote Gaffke's interval first"
+
+
+def few_varied_note(variable: int) -> str:
+    """What the reader of a score's plain interval for new runs must know about the number of variable tasks."""
+    if variable >= PLUG_IN_VARIABLE:
+        return ""
+    tasks = {0: "no task", 1: "only 1 task"}.get(variable, f"only {variable} tasks")
+    return f"{tasks} varied: under {PLUG_IN_VARIABLE} this interval is too narrow; quote the {Method.EQUAL_P}'s"
 
 
 # --- w -------------------------------------------------------------------------------------------------------------------
@@ -300,17 +309,39 @@ def score_population(
 def score_benchmark(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> Estimate:
     """The score of these tasks +- z SE over new runs, SE^2 = sum(s2/R)/N^2, which is w/(N R) at equal R; held to [0, 1].
 
-    A task with a single run gets w for its s2.
+    A task with a single run gets w for its s2. With fewer than 20 variable tasks it misses too often: `score_cautious`.
     """
     k, n = checked_counts(passes, runs)
     k, n = k[n >= 1], n[n >= 1]
-    found = score(k, n)
-    base = _base(found.value, found.undefined, n, method=Method.PLUG_IN)
     squared = score_squared_error(k, n)
+    few = few_varied_note(within_task_variance(k, n).variable_tasks)
+    notes = joined(NOTHING_VARIED if squared == 0 else "", few, _some_single(n))
+    return _score_within(k, n, squared, notes, method=Method.PLUG_IN, level=level)
+
+
+def score_cautious(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """The score of these tasks +- z SE, the upper end of w's benchmark interval in the place of w. For few variable tasks.
+
+    SE^2 = [sum(s2/R) + (w' - w) sum(1/R)]/N^2, which is w'/(N R) at equal R; w' is 1/4 where the runs allow nothing less.
+    """
+    k, n = checked_counts(passes, runs)
+    k, n = k[n >= 1], n[n >= 1]
+    squared, found = score_squared_error(k, n), within_task_variance(k, n)
+    if squared is not None and found.w is not None:
+        # Where nothing varied the limit is one-sided: this level leaves it the share of one side.
+        limit = w_benchmark(k, n, level=level if found.variable_tasks else (1 + level) / 2).hi
+        upper = max(found.w, MAX_VARIANCE if limit is None else limit)
+        squared += (upper - found.w) * float(np.sum(1 / n)) / len(n) ** 2
+    return _score_within(k, n, squared, _some_single(n), method=Method.EQUAL_P, level=level)
+
+
+def _score_within(k: Ints, n: Ints, squared: float | None, note: str, *, method: str, level: float) -> Estimate:
+    """The score +- z times the root of its squared standard error, held to [0, 1]."""
+    found = score(k, n)
+    base = _base(found.value, found.undefined, n, method=method)
     if found.value is None or squared is None:
         return base.lacking(found.undefined or ONE_RUN)
     half = float(-ndtri(alpha_of(level) / 2)) * float(np.sqrt(squared))
-    note = joined(NOTHING_VARIED if squared == 0 else "", _some_single(n))
     lo, hi = max(0.0, found.value - half), min(1.0, found.value + half)
     return base.spanning(lo, hi, level=level, covers=Covers.BENCHMARK, note=note)
 

@@ -165,6 +165,8 @@ def _condition(c: int, draws: _Draws, level: float) -> list[NamedEstimate]:
         ("variable_tasks", share.times(found.n_tasks)),
         ("variable_share", share),
     ]
+    if found.w is not None and found.variable_tasks < intervals.PLUG_IN_VARIABLE:
+        named.append(("score", intervals.score_cautious(k, n, level=level)))
     if found.w == 0:
         named.append(("w", intervals.w_population_limit(k, n, level=level)))
     return [NamedEstimate(condition=c, estimate=estimate, result=result) for estimate, result in named]

@@ -11,11 +11,12 @@ import numpy as np
 from evalnoise.providers.oracle import true_rates, true_w
 from evalnoise.readers.counts import Counts
 from evalnoise.stats import contrasts as between
-from evalnoise.stats.estimate import Covers, Estimate, Method
-from evalnoise.stats.ladder import NamedContrast, ladder
+from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method
+from evalnoise.stats.ladder import Ladder, NamedContrast, ladder
 from evalnoise.stats.variance import score
 from schemas.provider import OracleProvider
 from schemas.records import Outcome
+from schemas.study import Stack
 from tasks.analysis.rows import Row, estimate_row, protocol_fields
 from tasks.workshop import Workshop
 
@@ -31,16 +32,26 @@ def ladder_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts]) -> tup
         rungs = [counts[stack.name, condition.name] for condition in shop.plan.study.conditions]
         passes, runs = np.stack([rung.passes for rung in rungs]), np.stack([rung.runs for rung in rungs])
         found = ladder(passes, runs, seed=analysis.seed, resamples=analysis.resamples, level=1 - analysis.alpha)
-        estimates += [
-            estimate_row(shop, stack.name, rungs[named.condition].condition, named.estimate, named.result)
-            for named in found.estimates
-        ]
+        estimates += _estimate_rows(shop, stack, found, rungs)
         for rung in rungs:
             estimates += [
                 estimate_row(shop, stack.name, rung.condition, name, estimate) for name, estimate in _beside_ladder(shop, rung)
             ]
         contrasts += [_contrast_row(shop, stack.name, named, rungs) for named in found.contrasts]
     return estimates, _with_headlines(contrasts)
+
+
+def _estimate_rows(shop: Workshop, stack: Stack, found: Ladder, rungs: Sequence[Counts]) -> Iterator[Row]:
+    """The ladder's estimates. Where replicates repeat one draw, no interval of the score for new runs is one to quote."""
+    study = shop.plan.study
+    for named in found.estimates:
+        name, result = rungs[named.condition].condition, named.result
+        over_runs = named.estimate == "score" and result.covers == Covers.BENCHMARK
+        if over_runs and study.repeats_one_draw(stack, study.condition(name)):
+            if result.method == Method.EQUAL_P:
+                continue
+            result = replace(result, note=PROVES_NOTHING + NO_NEW_RUNS)
+        yield estimate_row(shop, stack.name, name, named.estimate, result)
 
 
 def _beside_ladder(shop: Workshop, found: Counts) -> Iterator[tuple[str, Estimate]]:

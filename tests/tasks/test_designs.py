@@ -76,7 +76,7 @@ def test_two_stacks_other_levels_and_a_task_left_out(tmp_path) -> None:
         store,
         """
         select s.value, s.lo, s.hi, w.value from estimates s join estimates w using (stack, condition)
-        where (stack, condition) = ('b', 'live') and s.estimate = 'score' and s.covers = 'benchmark'
+        where (stack, condition) = ('b', 'live') and s.estimate = 'score' and s.method = 'plug-in variance'
             and w.estimate = 'w' and w.covers = 'benchmark'
         """,
     )[0]

@@ -17,6 +17,7 @@ from schemas.records import Check, Outcome, Reason
 from schemas.study import Study
 from schemas.tables import EXECUTIONS, GENERATIONS, OUTCOMES
 from tasks.analyse import analyse
+from tasks.analysis.ladder import NO_NEW_RUNS
 from tasks.judge import judge_shard
 from tasks.plan import judge_shards, measured_shards
 from tasks.record import record_source
@@ -103,6 +104,8 @@ def test_a_candidate_that_throws_a_coin_is_found_and_nothing_else(tmp_path) -> N
     found = stages.rows(tmp_path / "s", "select estimate, lo is null, finding from contrasts where headline order by 1")
     assert found[0] == ("score", True, "proves nothing")
     assert found[1][0] == "w"
+    over_runs = "select method, note from estimates where condition = 'again' and estimate = 'score' and covers = 'benchmark'"
+    assert stages.rows(tmp_path / "s", over_runs) == [("plug-in variance", f"proves nothing: {NO_NEW_RUNS}")]
     assert stages.rows(tmp_path / "s", "select runs from noise_floor where condition = 'again'")[0][0] >= 1
 
 

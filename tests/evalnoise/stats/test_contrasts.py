@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from evalnoise.stats.contrasts import (
+    FEW_VARIED,
     SMALL_STUDY,
     Finding,
     classify,
@@ -202,7 +203,14 @@ def test_a_small_study_says_that_its_interval_excludes_0_too_often():
     small = score_contrast_benchmark(few, many, np.array([2, 1, 0, 3]), many).result
     assert small.note == SMALL_STUDY
     ten = np.array([10, 10, 10, 10])
-    assert score_contrast_benchmark(few, ten, np.array([2, 1, 0, 3]), ten).result.note == ""
+    assert score_contrast_benchmark(few, ten, np.array([2, 1, 0, 3]), ten).result.note == FEW_VARIED
+
+
+@pytest.mark.parametrize(("varied", "said"), [(19, FEW_VARIED), (20, "")])
+def test_a_difference_made_of_few_varying_tasks_is_marked(varied, said):
+    a, runs = np.r_[np.full(varied, 9), np.full(40, 10)], np.full(varied + 40, 10)
+    assert score_contrast_benchmark(a, runs, runs, runs).result.note == said
+    assert score_contrast_benchmark(runs, runs, a, runs).result.note == said
 
 
 def test_an_estimate_above_its_own_interval_widens_nothing():

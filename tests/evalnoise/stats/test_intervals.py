@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from evalnoise.stats import intervals
 from evalnoise.stats.intervals import (
     score_benchmark,
+    score_cautious,
     score_population,
     score_run_sd,
     w_benchmark,
@@ -196,6 +197,51 @@ def test_score_over_new_runs():
     single = score_benchmark([3, 1], [5, 1])
     assert "1 tasks have one run" in single.note
     assert single.lo == pytest.approx(0.8 - Z * ((0.3 / 5 + 0.3) / 4) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("rates", "runs"),
+    [([0.988] * 50, 5), ([1.0] * 160 + [0.9] * 4, 10), ([0.99] * 100, 3), ([0.0] * 85 + [0.95] * 15, 2)],
+)
+def test_the_cautious_score_covers_where_few_tasks_vary(rates, runs):
+    """The plain interval takes tasks that have not varied yet for tasks that cannot: it misses 0.06 to 0.2 a side, and says so."""
+    rng, truth, missed = np.random.default_rng(8), np.mean(rates), np.zeros((2, 2))
+    # Only how many tasks have which count matters, so the same studies need not be computed twice.
+    studies = np.sort(rng.binomial(runs, rates, (200, len(rates))), axis=1)
+    for passes, times in zip(*np.unique(studies, axis=0, return_counts=True), strict=True):
+        table = passes, [runs] * len(rates)
+        plain, cautious = score_benchmark(*table), score_cautious(*table)
+        assert "quote the equal-p variance bound's" in plain.note
+        missed += times * np.array([[truth < one.lo - 1e-12, truth > one.hi + 1e-12] for one in (plain, cautious)])
+    assert missed[0].max() / 200 > 0.04
+    assert missed[1].max() / 200 <= 0.04
+
+
+def test_a_plain_score_says_when_few_tasks_varied():
+    for varied, said in ((1, "only 1 task varied"), (8, "only 8 tasks varied: under 20 this interval is too narrow"), (20, "")):
+        found = score_benchmark(*balanced([9] * varied + [10] * 40, 10))
+        assert found.note.startswith(said)
+        assert bool(found.note) == bool(said)
+    still = score_benchmark(*balanced([10, 0], 10))
+    assert still.note.endswith("no task varied: under 20 this interval is too narrow; quote the equal-p variance bound's")
+
+
+def test_the_cautious_score_puts_the_limit_of_w_in_its_place():
+    passes, runs = balanced([9] * 8 + [10] * 41, 10)
+    found, w = score_cautious(passes, runs), w_benchmark(passes, runs)
+    assert (found.method, found.covers) == ("equal-p variance bound", "benchmark")
+    assert found.lo == pytest.approx(482 / 490 - Z * (w.hi / 490) ** 0.5)
+    assert found.hi == pytest.approx(482 / 490 + Z * (w.hi / 490) ** 0.5)
+    still = score_cautious(*balanced([10] * 49, 10))
+    limit = w_benchmark(*balanced([10] * 49, 10), level=0.975).hi
+    assert still.lo == pytest.approx(1 - Z * (limit / 490) ** 0.5)
+    # Two runs of one task exclude no w.
+    assert score_cautious([2], [2]).lo == pytest.approx(max(0.0, 1 - Z * (0.25 / 2) ** 0.5))
+    single = score_cautious([3, 1], [5, 1])
+    limit = w_benchmark([3], [5]).hi
+    w = 0.3
+    assert single.lo == pytest.approx(max(0.0, 0.8 - Z * (((0.3 / 5 + 0.3) + (max(w, limit) - w) * 1.2) / 4) ** 0.5))
+    assert score_cautious([1, 0], [1, 1]).undefined == score_benchmark([1, 0], [1, 1]).undefined != ""
 
 
 def test_score_over_new_tasks():

@@ -5,7 +5,7 @@ import pytest
 
 from evalnoise.stats import ladder as module
 from evalnoise.stats.contrasts import w_contrast, w_contrast_benchmark
-from evalnoise.stats.intervals import w_benchmark, w_gaffke, w_population_limit
+from evalnoise.stats.intervals import score_cautious, w_benchmark, w_gaffke, w_population_limit
 from evalnoise.stats.ladder import ladder
 
 
@@ -20,15 +20,25 @@ def study():
 def test_every_estimate_of_every_condition(study):
     found = ladder(*study, seed=0, resamples=400)
     names = ["score", "score", "score_run_sd", "w", "w", "w", "variable_tasks", "variable_share"]
-    assert [e.estimate for e in found.estimates] == names * 3 + ["w"]
+    assert [e.estimate for e in found.estimates] == names * 3 + ["score", "w"]
     assert found.find(0, "w", covers="benchmark") == w_benchmark(study[0][0], study[1][0])
     assert found.find(2, "w", method="gaffke") == w_gaffke(study[0][2], study[1][2], seed=0, resamples=400)
     limit = w_population_limit(study[0][2], study[1][2])
     assert found.estimates[-1].result == limit
+    assert found.estimates[-2].result == score_cautious(study[0][2], study[1][2])
     keys = [(e.condition, e.estimate, e.result.method, e.result.covers) for e in found.estimates]
     assert len(set(keys)) == len(keys), "one row per condition, estimate, method and target"
     with pytest.raises(KeyError):
         found.find(0, "w")
+
+
+@pytest.mark.parametrize(("varied", "rows"), [(0, 2), (19, 2), (20, 1)])
+def test_a_score_of_few_varying_tasks_has_a_cautious_interval_beside_the_plain_one(varied, rows):
+    passes = np.r_[np.full(varied, 3), np.full(30, 10)]
+    found = ladder([passes], [np.full(len(passes), 10)], seed=0, resamples=50)
+    made = [e.result for e in found.estimates if e.estimate == "score" and e.result.covers == "benchmark"]
+    assert len(made) == rows
+    assert len({(e.value, e.n_tasks, e.n_replicates) for e in made}) == 1, "views take either row's value"
 
 
 def test_variable_tasks_are_counted(study):
