@@ -190,8 +190,20 @@ def test_several_benchmarks(root):
 
 def test_the_primary_may_be_named(root):
     pairs = ("base", "same", "--also", "two-base,two-new", "--margin", "0.09")
-    assert facts(root, *pairs, code=0)["primary"] == "tiny"
+    assert facts(root, *pairs, code=13)["primary"] == "tiny"
     assert facts(root, *pairs, "--primary", "second", code=13)["primary"] == "second"
+
+
+def test_a_pair_counts_once_and_an_unfit_one_lets_nothing_pass(root):
+    again = ("--also", "base,base", "--also", "base/a/live,base")
+    for more in (again, ("--also", "base/live,same"), ("--also", "same,base")):
+        assert "named twice" in gate(root, "base", "same", *more, code=2)
+    others = ("--also", "base,base", "--also", "base,blocked", "--also", "base,worse", "--margin", "0.09")
+    found = facts(root, "base", "same", *others, code=12)
+    assert "1 more by Holm among themselves (2 left out, unfit or without a p)" in found["family"]
+    assert found["benchmarks"][3]["p"] == found["benchmarks"][3]["p_two_sided"]
+    shown = facts(root, "base", "same", "--also", "two-base,two-new", "--margin", "0.09", code=13)["sentence"]
+    assert "The records of `second` cannot bear a decision, so this is no pass." in shown
 
 
 # --- records that cannot bear a decision --------------------------------------------------------------------------------
@@ -252,6 +264,7 @@ def test_unmatched_and_unmeasured_are_counted(tmp_path):
     [
         (("--margin", "0"), "margin"),
         (("--alpha", "0.9"), "alpha"),
+        (("--alpha", "1e-300"), "alpha"),
         (("--claim", "both"), "--claim both"),
         (("--rule", "mine"), "--rule mine"),
         (("--allow", "model"), "--allow model"),

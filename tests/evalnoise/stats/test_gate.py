@@ -204,8 +204,8 @@ def copies(kind):
 
 
 KINDS = (
-    "whole", "one cell changed", "reversed", "reversed, a tenth of the tasks anew", "a tenth of the cells changed", "holes", "fewer runs",
-    "between pass and fail",
+    "whole", "one cell changed", "reversed", "reversed, a tenth of the tasks anew", "a tenth of the cells changed", "holes",
+    "fewer runs", "between pass and fail",
 )  # fmt: skip
 
 
@@ -348,6 +348,20 @@ def test_the_primary_has_its_alpha_and_the_others_share_theirs(base):
     assert "Holm" in family.note
     with pytest.raises(ValueError, match="primary"):
         settle([same], primary=1)
+
+
+def test_unfit_benchmarks_dilute_nothing_and_let_nothing_pass(base):
+    rng = np.random.default_rng(12)
+    same = gate(arm(rng, rates(), 40), arm(rng, rates(), 40), RULE)
+    slight = dataclasses.replace(
+        same, tested=dataclasses.replace(same.tested, p=0.03, p_worse=0.015, difference=-0.01, loss_limit=0.03)
+    )
+    unfit = gate(base, base, RULE, unfit=["the same cells"])
+    family = settle([same, slight, *[unfit] * 6])
+    assert (family.decision, family.members[1].p) == (Decision.BLOCK, slight.tested.p)
+    assert "1 more by Holm" in family.note
+    assert "6 left out" in family.note
+    assert settle([same, unfit]).decision is Decision.INCONCLUSIVE
 
 
 # --- type I error and power ----------------------------------------------------------------------------------------------------
