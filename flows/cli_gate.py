@@ -46,7 +46,12 @@ def gate(
     max_unmeasured: Annotated[
         float, typer.Option("--max-unmeasured", help="Share of unmeasured cells above which nothing is decided.")
     ] = 0.1,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the permutation test and of simulated power.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed", min=0, help="Seed of permutations and of simulated power. Default: 0; of --rule article: 7.", metavar="N"
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
     junit: Annotated[Path | None, typer.Option("--junit", help="Also write a JUnit report.", metavar="FILE")] = None,
     github: Annotated[bool, typer.Option("--github", help="Also print GitHub annotations.")] = False,
@@ -56,25 +61,31 @@ def gate(
     """Decide whether NEW may replace BASE: block (exit 12), pass (0), or inconclusive (13), on a declared claim."""
     import json
 
+    from evalnoise.stats.gates.aa import ARTICLE_SEED
     from flows.views.gate import as_json as facts_of
     from flows.views.gate import exit_code, print_gate
-    from flows.views.gate_files import github_lines, write_junit
-    from tasks.gating import compare, find, together
+    from flows.views.gate_files import github_lines, write_failed, write_junit
+    from tasks.gating import compare, find, named_twice, together
 
-    declared = _rule(margin, claim, alpha, one_sided=one_sided, tolerate=tolerate, max_unmeasured=max_unmeasured, seed=seed)
+    if junit is not None:
+        # A report of an earlier gate must not stand for this one if this one fails.
+        write_failed(junit, "the gate did not come to a decision")
+    declared = _rule(margin, claim, alpha, one_sided=one_sided, tolerate=tolerate, max_unmeasured=max_unmeasured, seed=seed or 0)
     if rule not in _RULES:
         raise misuse(f"--rule {rule}: expected {' or '.join(_RULES)}")
+    published = None if rule == "claim" else ARTICLE_SEED if seed is None else seed
     allowed = _allowed(allow or [])
     pairs = [(base, new), *map(_pair, also or [])]
     members = [
-        compare(
-            find(base_store or store, one, "BASE"), find(store, other, "NEW"), declared, allowed=allowed, article=rule == "article"
-        )
+        compare(find(base_store or store, one, "BASE"), find(store, other, "NEW"), declared, allowed=allowed, article=published)
         for one, other in pairs
     ]
+    if (twice := named_twice(members)) is not None:
+        raise misuse(
+            f"{twice.base.label} and {twice.new.label}: the pair is named twice; expected other arms in each --also, because a "
+            "pair that counts twice makes it harder for every other to block"
+        )
     outcome = together(members, _primary(members, primary))
-    if junit is not None:
-        write_junit(outcome, junit)
     if as_json:
         typer.echo(json.dumps(facts_of(outcome), allow_nan=False))
     else:
@@ -82,6 +93,9 @@ def gate(
     if github:
         for line in github_lines(outcome):
             typer.echo(line, err=as_json)
+    if junit is not None:
+        # Last, and any error of it is a code of its own: what was decided has been printed.
+        write_junit(outcome, junit)
     raise typer.Exit(exit_code(outcome))
 
 
@@ -146,10 +160,11 @@ def aa(
 
     from flows.views.aa import as_json as facts_of
     from flows.views.aa import measure_itself, print_aa
+    from evalnoise.stats.gates.gate import SMALLEST_ALPHA
     from tasks.gating import find
 
-    if not 0 < alpha < 0.5 or not alpha / 2 < power < 1:
-        raise misuse(f"--alpha {alpha!r}, --power {power!r}: expected alpha in (0, 0.5) and power in (alpha/2, 1)")
+    if not SMALLEST_ALPHA <= alpha < 0.5 or not alpha / 2 < power < 1:
+        raise misuse(f"--alpha {alpha!r}, --power {power!r}: expected alpha in [{SMALLEST_ALPHA:g}, 0.5) and power in (alpha/2, 1)")
     found = measure_itself(find(store, arm, "the arm"), alpha=alpha, power=power)
     if as_json:
         typer.echo(json.dumps(facts_of(found), allow_nan=False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,8 +15,8 @@ from evalnoise.readers.fitness import unfit_for_decisions
 from evalnoise.readers.sameness import Aspect, Sameness, not_independent, same_measurement
 from evalnoise.stats.estimate import Covers
 from evalnoise.stats.gates.aa import Article, article_rule
-from evalnoise.stats.gates.gate import Decision, Gated, GateRule, gate, settle
-from evalnoise.stats.gates.side import Side
+from evalnoise.stats.gates.gate import Decision, Gated, GateRule, decision_of_all, gate, settle
+from evalnoise.stats.gates.side import Side, on_common_tasks
 from evalnoise.stats.planning.power import AchievedPower, Effect, PowerTest, achieved_power
 from evalnoise.store.catalog import connect
 
@@ -55,13 +55,23 @@ class Compared:
             return self.gated.decision
         return Decision.INCONCLUSIVE if self.gated.unfit else self.article.decision
 
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why, in words: the published rule's own, where that was asked for."""
+        if self.article is None:
+            return self.gated.reasons
+        if not self.gated.unfit:
+            return (self.article.reason,)
+        seems = self.article.decision
+        return (*self.gated.unfit, *([] if seems is Decision.INCONCLUSIVE else [f"without that it would be {seems}"]))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """A gate over one benchmark or several."""
 
     decision: Decision
-    """Block if any blocks; else the primary's."""
+    """Block if any blocks; else the primary's, but no pass while another is unfit."""
     members: tuple[Compared, ...]
     """By benchmark, in the order that they were named."""
     primary: int
@@ -92,14 +102,14 @@ def sides(base: Cells, new: Cells) -> tuple[Side, Side, tuple[str, ...], int, in
     return made[0], made[1], clusters, len(base.task_ids) - len(common), len(new.task_ids) - len(common)
 
 
-def compare(base: Found, new: Found, rule: GateRule, *, allowed: Collection[Aspect] = (), article: bool = False) -> Compared:
-    """The gate over one benchmark; `allowed` aspects may differ beside model and prompt."""
+def compare(base: Found, new: Found, rule: GateRule, *, allowed: Collection[Aspect] = (), article: int | None = None) -> Compared:
+    """The gate over one benchmark; `allowed` aspects may differ beside model and prompt; `article` is the published rule's seed."""
     one, other = base.arm, new.arm
     sameness = same_measurement(one, other, allowed=allowed)
     side_base, side_new, clusters, only_base, only_new = sides(one.cells, other.cells)
-    unfit = (*not_independent(one, other), *sameness.demands, *base.against, *new.against)
+    unfit = (*not_independent(one, other), *sameness.demands, *_remedy(sameness), *base.against, *new.against)
     gated = gate(side_new, side_base, rule, unfit=unfit, only_new=only_new, only_base=only_base, clusters=clusters)
-    published = article_rule(side_new, side_base, level=1 - rule.alpha) if article else None
+    published = article_rule(side_new, side_base, level=1 - rule.alpha, seed=article) if article is not None else None
     return Compared(
         benchmark=other.cells.benchmark,
         base=one,
@@ -107,16 +117,22 @@ def compare(base: Found, new: Found, rule: GateRule, *, allowed: Collection[Aspe
         gated=gated,
         sameness=sameness,
         article=published,
-        power=power_by_simulation(side_base, gated),
+        power=power_by_simulation(side_base, side_new, gated),
     )
 
 
-def power_by_simulation(base: Side, gated: Gated) -> tuple[AchievedPower, ...]:
+def _remedy(sameness: Sameness) -> Iterator[str]:
+    if sameness.changed:
+        yield f"run BASE again as NEW was measured, or accept the change with {' '.join(f'--allow {one}' for one in sameness.changed)}"
+
+
+def power_by_simulation(base: Side, new: Side, gated: Gated) -> tuple[AchievedPower, ...]:
     """Chance that a true loss of the margin is significant, with base as the pilot: spread over tasks, in a few, and mixed.
 
     For pass and fail, these tasks, and a base with two runs of some task. By the normal form of the same test.
     """
     tested, rule = gated.tested, gated.rule
+    new, base, _ = on_common_tasks(new, base)
     if tested.covers != Covers.BENCHMARK or not base.binary or not tested.runs_new or int(base.runs.max(initial=0)) < 2:
         return ()
     alpha = 2 * rule.alpha if rule.one_sided else rule.alpha
@@ -127,8 +143,8 @@ def power_by_simulation(base: Side, gated: Gated) -> tuple[AchievedPower, ...]:
             base.passes,
             base.runs,
             delta=rule.margin,
-            runs_a=tested.runs_base,
-            runs_b=tested.runs_new,
+            runs_a=base.runs,
+            runs_b=new.runs,
             effect=effect,
             tests=(PowerTest.CMH,),
             alpha=alpha,
@@ -138,11 +154,23 @@ def power_by_simulation(base: Side, gated: Gated) -> tuple[AchievedPower, ...]:
     )
 
 
+def named_twice(members: Sequence[Compared]) -> Compared | None:
+    """The first member whose two arms, in either order, are those of one before it; None where there is none."""
+    seen: set[frozenset[tuple[str, str, str, str]]] = set()
+    for member in members:
+        cells = [arm.cells for arm in (member.base, member.new)]
+        pair = frozenset((one.study, one.protocol, one.stack, one.condition) for one in cells)
+        if pair in seen:
+            return member
+        seen.add(pair)
+    return None
+
+
 def together(members: Sequence[Compared], primary: int = 0) -> Outcome:
     """The decision over several benchmarks; the published rule knows no family, so there each keeps its own."""
     if any(member.article is not None for member in members):
         decisions = [member.decision for member in members]
-        decision = Decision.BLOCK if Decision.BLOCK in decisions else decisions[primary]
+        decision = decision_of_all(decisions, [bool(member.gated.unfit) for member in members], primary)
         note = "the published rule has no correction for several benchmarks" if len(members) > 1 else ""
         return Outcome(decision=decision, members=tuple(members), primary=primary, note=note)
     family = settle([member.gated for member in members], primary)

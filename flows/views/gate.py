@@ -9,6 +9,7 @@ import typer
 
 from evalnoise.report.numbers import counted
 from evalnoise.stats.estimate import Covers
+from evalnoise.stats.gates.claims import Tested
 from evalnoise.stats.gates.gate import Decision
 from flows.cli_errors import printable
 from schemas.errors import ExitCode
@@ -41,7 +42,16 @@ def sentence(outcome: Outcome) -> str:
     if more:
         others = ", ".join(f"{code(one.benchmark)} {_SAYS[one.decision]}" for one in (blocked or more))
         said += f" Of {counted(len(more), 'further benchmark')}: {others}."
+        said += _not_passed(outcome, more)
     return said
+
+
+def _not_passed(outcome: Outcome, more: list[Compared]) -> str:
+    """Why a primary that passes is not enough."""
+    if outcome.decision is not Decision.INCONCLUSIVE or outcome.first.decision is not Decision.PASS:
+        return ""
+    unfit = ", ".join(code(one.benchmark) for one in more if one.gated.unfit)
+    return f" The records of {unfit} cannot bear a decision, so this is no pass."
 
 
 def benchmark_sentence(member: Compared) -> str:
@@ -61,10 +71,17 @@ def _numbers(member: Compared) -> str:
         return tested.undefined
     ends = "" if tested.lo is None or tested.hi is None else f" [{tested.lo:+.4f}, {tested.hi:+.4f}]"
     p = "" if member.gated.p is None else f", p {p_words(member.gated.p)}"
-    limit = "" if tested.loss_limit is None else f", loss up to {tested.loss_limit:.4f} not excluded (margin {rule.margin:g})"
-    runs = f"{tested.runs_base} and {counted(tested.runs_new, 'run')}"
+    limit = "" if tested.loss_limit is None else f", {_limit_words(tested.loss_limit)} (margin {rule.margin:g})"
+    runs = f"{_runs(tested)[0]} and {_runs(tested)[1]} {'run' if tested.most_runs_new == 1 else 'runs'}"
     over = f"over {_OVER[Covers(tested.covers)]}"
     return f"difference {tested.difference:+.4f}{ends} {over}{p}{limit}, {counted(tested.n_tasks, 'task')}, {runs}"
+
+
+def _runs(tested: Tested) -> tuple[str, str]:
+    """Runs per task of base and of new: one number, or from the fewest to the most."""
+    ends = (tested.runs_base, tested.most_runs_base), (tested.runs_new, tested.most_runs_new)
+    base, new = (str(low) if low == high else f"{low} to {high}" for low, high in ends)
+    return base, new
 
 
 def _because(member: Compared) -> str:
@@ -116,12 +133,15 @@ def _lines(member: Compared) -> list[tuple[str, str]]:
         ("claim", f"{rule.claim}: {_OVER[rule.claim]}"),
         ("test", tested.test + (f", seed {tested.seed}, {tested.resamples} resamples" if tested.seed is not None else "")),
         ("tasks", _task_words(member)),
-        ("runs per task", f"{tested.runs_base} of base, {tested.runs_new} of new"),
+        ("runs per task", f"{_runs(tested)[0]} of base, {_runs(tested)[1]} of new"),
         ("unmeasured cells", f"{found.unmeasured_base:.1%} of base, {found.unmeasured_new:.1%} of new"),
         ("difference, new - base", _number(tested.difference, "+.4f")),
-        (f"{tested.level:.4g} interval", "none" if tested.lo is None else f"[{tested.lo:+.4f}, {tested.hi:+.4f}]"),
+        (f"{tested.level:.4g} interval", _interval_words(tested)),
         ("p", _p_line(member)),
-        ("limit of the loss", f"{_number(tested.loss_limit, '.4f')}, one-sided {tested.level:.4g}; margin {rule.margin:g}"),
+        (
+            "limit of the loss",
+            f"{_number(tested.loss_limit, '.4f')}{_gain(tested.loss_limit)}, one-sided {tested.level:.4g}; margin {rule.margin:g}",
+        ),
         ("power at the margin", _power_words(member)),
         ("decision", found.decision if member.article is None else f"{found.decision} by the claim"),
     ]
@@ -132,6 +152,18 @@ def _lines(member: Compared) -> list[tuple[str, str]]:
     lines += [("differs, as it may", text) for text in member.sameness.allowed]
     lines += [("note", note) for note in (tested.undefined, tested.note) if note]
     return lines
+
+
+def _interval_words(tested: Tested) -> str:
+    return "none" if tested.lo is None else f"[{tested.lo:+.4f}, {tested.hi:+.4f}]: {tested.interval_method}"
+
+
+def _limit_words(limit: float) -> str:
+    return f"loss up to {limit:.4f} not excluded" if limit >= 0 else f"no loss, a gain of at least {-limit:.4f}"
+
+
+def _gain(limit: float | None) -> str:
+    return f" (a gain of at least {-limit:.4f})" if limit is not None and limit < 0 else ""
 
 
 def _task_words(member: Compared) -> str:
