@@ -123,7 +123,8 @@ def compare(base: Found, new: Found, rule: GateRule, *, allowed: Collection[Aspe
 
 def _remedy(sameness: Sameness) -> Iterator[str]:
     if sameness.changed:
-        yield f"run BASE again as NEW was measured, or accept the change with {' '.join(f'--allow {one}' for one in sameness.changed)}"
+        options = " ".join(f"--allow {one}" for one in sameness.changed)
+        yield f"run BASE again as NEW was measured, or accept the change with {options}"
 
 
 def power_by_simulation(base: Side, new: Side, gated: Gated) -> tuple[AchievedPower, ...]:

@@ -9,8 +9,9 @@ import typer
 
 from evalnoise.report.numbers import counted
 from evalnoise.stats.estimate import Covers
+from evalnoise.stats.gates.aa import Article
 from evalnoise.stats.gates.claims import Tested
-from evalnoise.stats.gates.gate import Decision
+from evalnoise.stats.gates.gate import Decision, Gated
 from flows.cli_errors import printable
 from schemas.errors import ExitCode
 from tasks.gating import Compared, Outcome
@@ -35,15 +36,27 @@ def exit_code(outcome: Outcome) -> int:
 
 def sentence(outcome: Outcome) -> str:
     """One line of markdown; names and what came out of stores stand in code spans, where nothing is markup."""
-    member = outcome.first
-    more = [one for i, one in enumerate(outcome.members) if i != outcome.primary]
-    said = f"**{outcome.decision}**: {benchmark_sentence(member)}"
-    blocked = [one for one in more if one.decision is Decision.BLOCK]
+    # First the benchmark that the decision hangs on: the primary, or else the first that blocks.
+    ordered = [outcome.first, *(one for i, one in enumerate(outcome.members) if i != outcome.primary)]
+    blocking = [one for one in ordered if one.decision is Decision.BLOCK]
+    lead = blocking[0] if blocking else outcome.first
+    said = f"**{outcome.decision}**: {benchmark_sentence(lead)}"
+    more = [one for one in ordered if one is not lead]
     if more:
-        others = ", ".join(f"{code(one.benchmark)} {_SAYS[one.decision]}" for one in (blocked or more))
-        said += f" Of {counted(len(more), 'further benchmark')}: {others}."
+        others = "; ".join(_short(one, primary=one is outcome.first) for one in more)
+        said += f" Of {counted(len(more), 'other benchmark')}: {others}."
         said += _not_passed(outcome, more)
     return said
+
+
+def _short(member: Compared, *, primary: bool) -> str:
+    """Name, decision, difference and p of a benchmark that the decision does not hang on."""
+    found = member.article or member.gated.tested
+    p = member.gated.p if member.article is None else None
+    ends = "" if found.lo is None else f" [{found.lo:+.4f}, {found.hi:+.4f}]"
+    numbers = found.undefined if found.difference is None else f"difference {found.difference:+.4f}{ends}"
+    tested = "" if p is None else f", p {p_words(p)}"
+    return f"{code(member.benchmark)}{' (primary)' if primary else ''} {_SAYS[member.decision]}, {numbers}{tested}"
 
 
 def _not_passed(outcome: Outcome, more: list[Compared]) -> str:
@@ -65,7 +78,9 @@ def _numbers(member: Compared) -> str:
     if member.article is not None and member.article.mde is not None and member.article.difference is not None:
         found = member.article
         ends = f"[{found.lo:+.4f}, {found.hi:+.4f}]"
-        return f"difference {found.difference:+.4f} {ends} over new tasks, A/A effect {found.mde:.4f} (published rule)"
+        return (
+            f"difference {found.difference:+.4f} {ends} over new tasks, A/A effect {found.mde:.4f} (published rule: {found.reason})"
+        )
     tested, rule = member.gated.tested, member.gated.rule
     if tested.difference is None:
         return tested.undefined
@@ -87,7 +102,7 @@ def _runs(tested: Tested) -> tuple[str, str]:
 def _because(member: Compared) -> str:
     found = member.gated
     if found.unfit:
-        return f": {code('; '.join(found.reasons))}."
+        return f": {code('; '.join(member.reasons))}."
     return f": {found.settling}." if found.settling and member.article is None else "."
 
 
@@ -126,6 +141,10 @@ def print_gate(outcome: Outcome) -> None:
 
 
 def _lines(member: Compared) -> list[tuple[str, str]]:
+    return _claim_lines(member) if member.article is None else _article_lines(member, member.article)
+
+
+def _claim_lines(member: Compared) -> list[tuple[str, str]]:
     found, tested, rule = member.gated, member.gated.tested, member.gated.rule
     lines = [
         ("base", member.base.label),
@@ -143,10 +162,8 @@ def _lines(member: Compared) -> list[tuple[str, str]]:
             f"{_number(tested.loss_limit, '.4f')}{_gain(tested.loss_limit)}, one-sided {tested.level:.4g}; margin {rule.margin:g}",
         ),
         ("power at the margin", _power_words(member)),
-        ("decision", found.decision if member.article is None else f"{found.decision} by the claim"),
+        ("decision", found.decision),
     ]
-    if member.article is not None:
-        lines += _article_lines(member)
     lines += [("because", reason) for reason in found.reasons]
     lines += [("would settle it", found.settling)] if found.settling else []
     lines += [("differs, as it may", text) for text in member.sameness.allowed]
@@ -168,10 +185,13 @@ def _gain(limit: float | None) -> str:
 
 def _task_words(member: Compared) -> str:
     found = member.gated
-    only = [(found.only_base, "only in base"), (found.only_new, "only in new")]
-    unmatched = "".join(f", {count} {where}" for count, where in only if count)
     clusters = f" in {counted(found.tested.clusters, 'cluster')}" if found.tested.clusters else ""
-    return f"{found.tested.n_tasks} in both{clusters}, {found.tested.n_informative} of them informative{unmatched}"
+    return f"{found.tested.n_tasks} in both{clusters}, {found.tested.n_informative} of them informative{_unmatched(found)}"
+
+
+def _unmatched(found: Gated) -> str:
+    only = [(found.only_base, "only in base"), (found.only_new, "only in new")]
+    return "".join(f", {count} {where}" for count, where in only if count)
 
 
 def _p_line(member: Compared) -> str:
@@ -189,19 +209,30 @@ def _power_words(member: Compared) -> str:
     return f"{formula} by formula" + (f"; by simulation {simulated}" if simulated else "")
 
 
-def _article_lines(member: Compared) -> list[tuple[str, str]]:
-    found = member.article
-    if found is None:
-        return []
-    lines = [("published rule", found.decision), ("", found.note)]
-    if found.undefined:
-        return [*lines, ("", found.undefined)]
-    return [
-        *lines,
-        ("A/A effect", f"{_number(found.mde, '.4f')}, from [{found.aa_lo:+.4f}, {found.aa_hi:+.4f}], halves of base's runs"),
-        ("A/B difference", f"{_number(found.difference, '+.4f')} [{found.lo:+.4f}, {found.hi:+.4f}] over new tasks"),
-        ("power at its effect", f"{_number(found.power_at_mde, '.2f')}, seed {found.seed}, {found.resamples} resamples"),
+def _article_lines(member: Compared, found: Article) -> list[tuple[str, str]]:
+    """The published rule's own numbers, and nothing of a claim."""
+    gated, level = member.gated, f"{found.level:.4g}"
+    lines = [
+        ("base", member.base.label),
+        ("new", member.new.label),
+        (
+            "rule",
+            f"article: {_OVER[Covers(found.covers)]}, by bootstraps over tasks, seed {found.seed}, {found.resamples} resamples",
+        ),
+        ("tasks", f"{found.n_tasks} in both{_unmatched(gated)}"),
+        ("runs per task", "{} of base, {} of new".format(*_runs(gated.tested))),
+        ("unmeasured cells", f"{gated.unmeasured_base:.1%} of base, {gated.unmeasured_new:.1%} of new"),
     ]
+    if found.mde is not None and found.aa_lo is not None:
+        ends = f"{level} [{found.aa_lo:+.4f}, {found.aa_hi:+.4f}]"
+        both = f"mean of the resamples {_number(found.difference, '+.4f')}, as measured {_number(found.measured, '+.4f')}"
+        lines += [
+            ("A/A effect", f"{found.mde:.4f}, the larger end of {ends}, halves of base's runs"),
+            ("A/B difference", f"{both}, {level} [{found.lo:+.4f}, {found.hi:+.4f}]"),
+            ("power at its effect", _number(found.power_at_mde, ".2f")),
+        ]
+    lines += [("decision", member.decision), *(("because", reason) for reason in member.reasons)]
+    return [*lines, *(("differs, as it may", text) for text in member.sameness.allowed), ("note", found.note)]
 
 
 def _number(value: float | None, form: str) -> str:
@@ -229,7 +260,7 @@ def _member(member: Compared) -> dict[str, Any]:
     facts = asdict(member.gated)
     rule, tested, p = facts.pop("rule"), facts.pop("tested"), facts.pop("p")
     alone = tested.pop("p"), tested.pop("p_worse")
-    return {
+    found = {
         "benchmark": member.benchmark,
         "base": _arm(member.base),
         "new": _arm(member.new),
@@ -248,6 +279,17 @@ def _member(member: Compared) -> dict[str, Any]:
         "power_simulated": [{"effect": str(one.effect), **{name: getattr(one, name) for name in _POWER}} for one in member.power],
         "article": None if member.article is None else asdict(member.article),
     }
+    return found if member.article is None else found | _of_article(member, member.article)
+
+
+def _of_article(member: Compared, found: Article) -> dict[str, Any]:
+    """What the published rule says in the fields of the claim; None for those that it has not."""
+    own = ("covers", "difference", "lo", "hi", "level", "n_tasks", "seed", "resamples", "undefined", "note")
+    made = {"test": "published rule of two thresholds", "interval_method": "percentiles of a bootstrap over tasks"}
+    none = ("claim", "margin", "alpha", "one_sided", "se", "loss_limit", "p", "p_two_sided", "p_worse", "n_informative", "w_new")
+    none += ("w_base", "clusters", "power_at_margin", "runs_to_settle", "tasks_to_settle", "tolerate_within_margin")
+    empty = {"settling": "", "power_simulated": [], "reasons": list(member.reasons)}
+    return dict.fromkeys(none) | {name: getattr(found, name) for name in own} | made | empty
 
 
 def _arm(arm: Any) -> dict[str, str]:

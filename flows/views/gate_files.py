@@ -24,9 +24,21 @@ _FACTS: Final = (
 
 def write_junit(outcome: Outcome, path: Path) -> None:
     """Write a report with a test case for each benchmark: a failure for block, an error for inconclusive. Raises StoreError."""
+    _write(path, junit(outcome))
+
+
+def write_failed(path: Path, message: str) -> None:
+    """Write a report of one test case in error: what is there until there is a decision, and stays if none comes."""
+    suite = ET.Element("testsuite", name="evalnoise gate", tests="1", failures="0", errors="1", skipped="0")
+    case = ET.SubElement(suite, "testcase", classname="evalnoise.gate", name="gate", time="0")
+    ET.SubElement(case, "error", type="failed", message=_xml(message)).text = _xml(message)
+    _write(path, _bytes(suite))
+
+
+def _write(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(junit(outcome))
+        path.write_bytes(content)
     except OSError as error:
         found = error.strerror or str(error)
         raise StoreError(str(path), expected="a place that can be written", found=found, remedy="Give another file.") from None
@@ -51,6 +63,10 @@ def junit(outcome: Outcome) -> bytes:
                 ET.SubElement(properties, "property", name=name, value=_xml(str(facts[name])))
         _verdict(case, member)
     ET.SubElement(suite, "system-out").text = _xml(sentence(outcome))
+    return _bytes(suite)
+
+
+def _bytes(suite: ET.Element) -> bytes:
     root = ET.Element("testsuites")
     root.append(suite)
     return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True))
@@ -59,7 +75,7 @@ def junit(outcome: Outcome) -> bytes:
 def _verdict(case: ET.Element, member: Compared) -> None:
     tag = {Decision.BLOCK: "failure", Decision.INCONCLUSIVE: "error"}.get(member.decision)
     if tag is not None:
-        reasons = _xml("; ".join(member.gated.reasons))
+        reasons = _xml("; ".join(member.reasons))
         ET.SubElement(case, tag, type=str(member.decision), message=reasons).text = _xml(benchmark_sentence(member))
 
 

@@ -124,6 +124,10 @@ class Article:
     """Upper end."""
     difference: float | None
     """Score of new minus score of base, the mean of the bootstrap's differences as published."""
+    measured: float | None
+    """The same of the records themselves, all grades of an arm together, as the rule has them."""
+    level: float
+    """Confidence level of both intervals."""
     lo: float | None
     """Lower end of the A/B interval."""
     hi: float | None
@@ -140,6 +144,17 @@ class Article:
     """Why there is no effect; empty otherwise."""
     note: str = ARTICLE_NOTE
     """What the rule can and cannot do."""
+
+    @property
+    def reason(self) -> str:
+        """Why it decided so, in words."""
+        if self.undefined or self.difference is None or self.mde is None:
+            return self.undefined
+        if abs(self.difference) <= self.mde:
+            return "the A/B difference is not above the A/A effect"
+        if self.decision is Decision.INCONCLUSIVE:
+            return "the A/B difference is above the A/A effect, but its interval holds 0"
+        return f"{'worse' if self.difference < 0 else 'better'}: above the A/A effect, and the A/B interval excludes 0"
 
 
 def bootstrap_delta(
@@ -185,9 +200,9 @@ def article_rule(
     one, other, _ = on_common_tasks(*pair) if pair else (None, None, None)
     undefined = "" if one is not None and one.n_tasks else NO_SPLIT
     if not a.n_tasks or one is None or other is None or undefined:
-        empty = dict.fromkeys(("mde", "aa_lo", "aa_hi", "difference", "lo", "hi", "power_at_mde"))
+        empty = dict.fromkeys(("mde", "aa_lo", "aa_hi", "difference", "measured", "lo", "hi", "power_at_mde"))
         reason = undefined or "no task was measured in both arms"
-        counts = {"n_tasks": a.n_tasks, "seed": seed, "resamples": resamples, "undefined": reason}
+        counts = {"n_tasks": a.n_tasks, "level": level, "seed": seed, "resamples": resamples, "undefined": reason}
         return Article(decision=Decision.INCONCLUSIVE, covers=Covers.POPULATION, **empty, **counts)  # type: ignore[arg-type]
     _, aa_lo, aa_hi = bootstrap_delta(one, other, resamples=resamples, seed=seed, level=level)
     delta, lo, hi = bootstrap_delta(a, b, resamples=resamples, seed=seed, level=level)
@@ -206,6 +221,8 @@ def article_rule(
         aa_lo=aa_lo,
         aa_hi=aa_hi,
         difference=delta,
+        measured=math.fsum(a.scores.ravel()) / int(a.runs.sum()) - math.fsum(b.scores.ravel()) / int(b.runs.sum()),
+        level=level,
         lo=lo,
         hi=hi,
         power_at_mde=_power_at(mde, (hi - lo) / 2, level),
