@@ -122,7 +122,7 @@ def test_few_tasks_that_show_the_variance_do_not_make_it_narrow(rate, tasks, run
             1
         ]
         missed += [rate**k < interval.lo, rate**k > interval.hi]
-    assert missed.max() / 300 <= 0.06
+    assert missed.max() / 300 <= 0.05
 
 
 @pytest.mark.parametrize(
