@@ -35,6 +35,12 @@ def agreement(
     reference: Annotated[
         str | None, typer.Option("--reference", help="Of a file: the rater whose ratings are the truth.", metavar="RATER")
     ] = None,
+    raters: Annotated[
+        str | None,
+        typer.Option(
+            "--raters", help="Of a file without `rating`: its columns that are raters. Default: all others.", metavar="A,B"
+        ),
+    ] = None,
     confidence_max: Annotated[
         float, typer.Option("--confidence-max", help="Of a file: what full confidence is called, 100 or 1.", metavar="C")
     ] = 100.0,
@@ -54,23 +60,27 @@ def agreement(
     if Path(what).suffix.lower() in _SUFFIXES or (Path(what).is_file() and Path(what).suffix not in _STUDY_FILES):
         if judge or labels:
             raise misuse("--judge and --labels are for a study; name a study in the place of the file")
-        about, blocks = _of_file(
-            Path(what), Drawn(seed=seed, resamples=resamples, level=level), reference=reference, confidence_max=confidence_max
-        )
+        drawn = Drawn(seed=seed, resamples=resamples, level=level)
+        columns = [name.strip() for name in (raters or "").split(",") if name.strip()]
+        about, blocks = _of_file(Path(what), drawn, reference=reference, confidence_max=confidence_max, raters=columns)
     else:
-        if reference is not None:
-            raise misuse("--reference is for a file of ratings; a study's judges are held against execution, or --labels")
+        if reference is not None or raters is not None:
+            raise misuse(
+                "--reference and --raters are for a file of ratings; a study's judges are held against execution, or --labels"
+            )
         about, blocks = _of_study(store, what, judge or [], labels)
     _print(about, blocks, as_json=as_json)
 
 
-def _of_file(path: Path, drawn: Drawn, *, reference: str | None, confidence_max: float) -> tuple[dict[str, Any], list[Block]]:
+def _of_file(
+    path: Path, drawn: Drawn, *, reference: str | None, confidence_max: float, raters: list[str]
+) -> tuple[dict[str, Any], list[Block]]:
     from dataclasses import asdict
 
     from evalnoise.readers.ratings import read_ratings, unknown_rater
     from evalnoise.report.agreement import rating_blocks
 
-    ratings = read_ratings(path, confidence_max=confidence_max)
+    ratings = read_ratings(path, confidence_max=confidence_max, raters=raters)
     if reference is not None and ratings.rater(reference) is None:
         raise unknown_rater(path, ratings, reference)
     blocks = rating_blocks(ratings, drawn, reference=reference)

@@ -1,16 +1,18 @@
-"""Ratings of a user's file in long form (item, rater, rating, and perhaps confidence and reference) as arrays."""
+"""Ratings of a user's file as arrays: long (item, rater, rating, confidence, reference), or wide (item and a column per rater)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalnoise.readers.tablefile import Texts, bad, bad_cell, floats, full, read_columns
+from evalnoise.readers.tablefile import Texts, bad, bad_cell, column_names, floats, full, read_columns
 from schemas.errors import DataError
 
 Ints = NDArray[np.int64]
@@ -22,6 +24,8 @@ PASSING: Final = frozenset({"pass", "1", "1.0", "true", "yes", "correct", "accep
 FAILING: Final = frozenset({"fail", "0", "0.0", "false", "no", "incorrect", "reject"})
 """Words for pass and fail, in any case."""
 _ONE_RATER: Final = "rater"
+_OWN: Final = ("item", "confidence", "reference")
+"""Columns of a wide file that are no raters."""
 _MOST_CATEGORIES = 1_000
 
 
@@ -60,8 +64,10 @@ class Ratings:
         return next((rater for rater in self.raters if rater.name == name), None)
 
 
-def read_ratings(path: Path, *, confidence_max: float = 100.0) -> Ratings:
+def read_ratings(path: Path, *, confidence_max: float = 100.0, raters: Sequence[str] = ()) -> Ratings:
     """Read `item`, `rating`, and where they are there `rater`, `confidence` and `reference`.
+
+    A file without a column `rating` may be wide: `item`, a column of ratings per rater, and perhaps `reference`.
 
     Rows of one item and rater are repeats. An empty rating is one that could not be read: it is left out and never a fail. A
     reference that stands in one row of an item is the item's.
@@ -69,10 +75,13 @@ def read_ratings(path: Path, *, confidence_max: float = 100.0) -> Ratings:
     Args:
         path: A .csv, .jsonl or .parquet file.
         confidence_max: What full confidence is called: 100 or 1.
+        raters: Columns of a wide file that are raters; none: the file is long, or all its other columns are.
 
     Raises:
         DataError: A row, a column or the file is not as it should be.
     """
+    if wide := tuple(raters) or _wide(column_names(path)):
+        return _read_wide(path, wide)
     columns = read_columns(path, ("item", "rating"), ("rater", "confidence", "reference"))
     items = full(path, "item", columns["item"])
     rows = len(items)
@@ -86,6 +95,27 @@ def read_ratings(path: Path, *, confidence_max: float = 100.0) -> Ratings:
         _rater(name, item_at[rater_at == number], codes["rating"][rater_at == number], sure[rater_at == number], len(names))
         for number, name in enumerate(rater_names)
     )
+    reference = None
+    if "reference" in codes:
+        reference = _reference(path, item_at, codes["reference"], columns["reference"], len(names))
+    return Ratings(names, made, categories, values, binary, reference)
+
+
+def _wide(names: Sequence[str]) -> tuple[str, ...]:
+    """The raters of a wide file; none where it is a long one, perhaps with a misspelt name."""
+    others = tuple(name for name in names if name not in _OWN)
+    long = {"rating", "rater"} & set(names) or any(get_close_matches(name.strip().lower(), ("rating", "rater")) for name in others)
+    return () if long or "item" not in names or len(set(others)) < 2 else others
+
+
+def _read_wide(path: Path, raters: Sequence[str]) -> Ratings:
+    if twice := [name for name in raters if list(raters).count(name) > 1 or name in _OWN]:
+        raise bad(path, "distinct columns of raters, none of them item, confidence or reference", f"{twice[0]!r}")
+    columns = read_columns(path, ("item", *raters), ("reference",))
+    names, item_at = _numbered(full(path, "item", columns["item"]))
+    categories, values, binary, codes = _coded(path, {name: columns[name] for name in columns if name != "item"})
+    unsure = np.full(len(item_at), np.nan)
+    made = tuple(_rater(name, item_at, codes[name], unsure, len(names)) for name in raters)
     reference = None
     if "reference" in codes:
         reference = _reference(path, item_at, codes["reference"], columns["reference"], len(names))

@@ -43,16 +43,37 @@ def read_columns(path: Path, required: Sequence[str], optional: Sequence[str] = 
         ".jsonl": _jsonl,
         ".parquet": _parquet,
     }
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise bad(path, f"a file named {', '.join(f'*{suffix}' for suffix in SUFFIXES)}", f"{path.suffix or 'no suffix'}")
-    if not path.is_file():
-        raise bad(path, "a file", "a folder" if path.is_dir() else "nothing there", "Check the path.")
+    reader = readers[_kind(path)]
     with reading(path):
         columns = reader(path, required, optional)
     if not len(columns[required[0]]):
         raise bad(path, "at least one row", "none")
     return columns
+
+
+def column_names(path: Path) -> list[str]:
+    """The names of a file's columns, in its order. Raises DataError as `read_columns`."""
+    kind = _kind(path)
+    with reading(path):
+        try:
+            if kind == ".csv":
+                with pa_csv.open_csv(path, parse_options=pa_csv.ParseOptions(newlines_in_values=True)) as opened:
+                    return list(opened.schema.names)
+            if kind == ".parquet":
+                return list(pq.ParquetFile(path).schema_arrow.names)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise bad(path, "a table with names of columns", str(error)) from None
+        return list(dict.fromkeys(key for row in _objects(path) for key in row))
+
+
+def _kind(path: Path) -> str:
+    """One of `SUFFIXES`. Raises DataError for what is no such file."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise bad(path, f"a file named {', '.join(f'*{suffix}' for suffix in SUFFIXES)}", f"{path.suffix or 'no suffix'}")
+    if not path.is_file():
+        raise bad(path, "a file", "a folder" if path.is_dir() else "nothing there", "Check the path.")
+    return suffix
 
 
 def floats(

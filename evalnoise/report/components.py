@@ -284,7 +284,8 @@ def _repeats(report: ComponentReport) -> Iterator[str]:
         yield from _wrapped(
             f"If the judge flips at random, it flips {100 * flips.flip:.1f} % of verdicts, and real differences show at "
             f"{100 * (flips.scale or 0):.0f} % of their size; without flips the score would be {number(flips.score)}, the variance "
-            f"between tasks {number(flips.task, 5)}{generation}. A judge that errs the same way each time does not show here."
+            f"between tasks {number(flips.task, 5)}{generation}. A judge that errs the same way each time does not show here. "
+            "(The chance that one verdict flips; flip_rate of `evalnoise agreement` is the share of items that ever do.)"
         )
 
 

@@ -12,6 +12,10 @@ from evalnoise.stats.estimate import Estimate
 from flows.cli_errors import printable
 
 _WORDS = {"kappa", "fleiss_kappa", "kappa_linear", "kappa_quadratic"}
+_FOOTNOTES = {
+    "prevalence": "prevalence is an index: share of passes minus share of fails, from -1 to 1.",
+    "flip_rate": "flip_rate is the share of items that ever flip, not the chance that one verdict does: that is in `components`.",
+}
 _MOST_CATEGORIES = 8
 _LONGEST_NAME = 16
 
@@ -19,15 +23,19 @@ _LONGEST_NAME = 16
 def lines(about: dict[str, Any], blocks: Sequence[Block]) -> Iterator[str]:
     """The lines of a report."""
     yield _head(about)
-    words = False
+    words, defined = False, set[str]()
     for block in blocks:
         yield ""
         yield from _block(block)
         words = words or any(name in _WORDS and one.value is not None for name, one in block.numbers)
+        defined |= {name for name, one in block.numbers if one.value is not None}
     if words:
         yield ""
         yield "Words after a kappa are Landis and Koch's convention of 1977, no finding. Where one verdict is rare, kappa is low"
         yield "even of good graders: read prevalence, false accepts and false rejects beside it."
+    if footnotes := [text for name, text in _FOOTNOTES.items() if name in defined]:
+        yield ""
+        yield from footnotes
 
 
 def _head(about: dict[str, Any]) -> str:

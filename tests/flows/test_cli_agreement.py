@@ -64,6 +64,17 @@ def test_a_grader_against_fifty_human_labels(tmp_path):
     assert found["seed"] == 0
 
 
+def test_a_wide_file(tmp_path):
+    rows = "\n".join(f"q{i},{int(i % 3 > 0)},{int((i % 3 > 0) != (i == 3))}" for i in range(50))
+    path = written(tmp_path, f"item,judge,human\n{rows}\n")
+    shown = run(path, "--reference", "human", *QUICK)
+    assert "judge against human" in shown
+    assert "judge and human" in run(path, "--raters", "judge, human", *QUICK)
+    assert "prevalence is an index: share of passes minus share of fails" in run(path, *QUICK)
+    assert "'boss'" in run(path, "--raters", "judge,boss", code=4)
+    assert "--raters are for a file" in run("study", "--raters", "a,b", code=2)
+
+
 def test_graded_scales_get_weighted_kappas_and_all_alphas(tmp_path):
     rows = "\n".join(f"q{i},{rater},{1 + (i + (i % 5 == 0) * (rater == 'b')) % 4}" for i in range(30) for rater in "abc")
     found = json.loads(run(written(tmp_path, f"item,rater,rating\n{rows}\n"), "--json", *QUICK))

@@ -68,6 +68,41 @@ def test_without_a_rater_column_there_is_one(tmp_path):
     assert found.raters[0].codes.tolist() == [[1, 0]]
 
 
+def test_a_wide_file_is_the_long_one(tmp_path):
+    long = read_ratings(written(tmp_path, "item,rater,rating\na,judge,pass\na,human,fail\nb,judge,\nb,human,pass\n"))
+    for text, raters in (
+        ("item,judge,human\na,pass,fail\nb,,pass\n", ()),
+        ("item,x,judge,human\na,9,1,0\nb,9,,1\n", ("judge", "human")),
+    ):
+        wide = read_ratings(written(tmp_path, text, "w.csv"), raters=raters)
+        assert (wide.items, wide.binary, wide.reference) == (long.items, True, None)
+        assert [(one.name, one.codes.tolist()) for one in wide.raters] == [(one.name, one.codes.tolist()) for one in long.raters]
+    rows = [{"item": "a", "x": 1, "y": 2, "reference": 2}, {"item": "a", "x": 3, "y": None}]
+    found = read_ratings(written(tmp_path, "\n".join(map(json.dumps, rows)), "w.jsonl"))
+    assert [one.codes.tolist() for one in found.raters] == [[[0, 2]], [[1, -1]]]
+    assert found.reference.tolist() == [1]
+    pq.write_table(pa.table({"item": ["a"], "x": [True], "y": [False]}), tmp_path / "w.parquet")
+    assert [one.codes.tolist() for one in read_ratings(tmp_path / "w.parquet").raters] == [[[1]], [[0]]]
+
+
+@pytest.mark.parametrize(
+    ("text", "raters", "where", "found"),
+    [
+        ("item,rater,ratings\na,x,1\n", (), "w.csv", "'rater', 'ratings'"),
+        ("item,judge,human\na,1,2\nb,3,four\n", (), "row 2, column human", "four"),
+        ("item,judge,human\n,1,2\n", (), "row 1, column item", "nothing"),
+        ("item,judge,human\na,1,2\n", ("judge", "boss"), "w.csv", "'judge', 'human'"),
+        ("item,judge,human\na,1,2\n", ("judge", "judge"), "w.csv", "'judge'"),
+        ("thing,judge,human\na,1,2\n", (), "w.csv", "'thing'"),
+    ],
+)
+def test_a_bad_wide_file_is_refused(tmp_path, text, raters, where, found):
+    with pytest.raises(DataError) as caught:
+        read_ratings(written(tmp_path, text, "w.csv"), raters=raters)
+    assert where in caught.value.where
+    assert found in caught.value.found
+
+
 @pytest.mark.parametrize(
     ("text", "where", "found"),
     [
