@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
+from flows.cli_options import DEFAULT_STORE, IN_STORE, StoreOption, in_store, misuse
 
 if TYPE_CHECKING:  # imported where they are needed, so that `--help` answers at once
     from evalnoise.readers.sameness import Aspect
@@ -62,14 +62,18 @@ def gate(
     import json
 
     from evalnoise.stats.gates.aa import ARTICLE_SEED
+    from flows.cli_errors import printable
     from flows.views.gate import as_json as facts_of
     from flows.views.gate import exit_code, print_gate
     from flows.views.gate_files import github_lines, write_failed, write_junit
+    from schemas.errors import ExitCode, StoreError
     from tasks.gating import compare, find, named_twice, together
 
     if junit is not None:
+        if in_store(junit, store) or in_store(junit, base_store or store):
+            raise misuse(f"--junit {junit}: {IN_STORE}")
         # A report of an earlier gate must not stand for this one if this one fails.
-        write_failed(junit, "the gate did not come to a decision")
+        write_failed(junit, "the gate failed before it decided: standard error says why")
     declared = _rule(margin, claim, alpha, one_sided=one_sided, tolerate=tolerate, max_unmeasured=max_unmeasured, seed=seed or 0)
     if rule not in _RULES:
         raise misuse(f"--rule {rule}: expected {' or '.join(_RULES)}")
@@ -94,8 +98,14 @@ def gate(
         for line in github_lines(outcome):
             typer.echo(line, err=as_json)
     if junit is not None:
-        # Last, and any error of it is a code of its own: what was decided has been printed.
-        write_junit(outcome, junit)
+        # Last: what was decided has been printed.
+        try:
+            write_junit(outcome, junit)
+        except StoreError as error:
+            if exit_code(outcome) == ExitCode.OK:
+                raise
+            # A block stays a block.
+            typer.secho(f"error: {printable(str(error))}", fg=typer.colors.RED, err=True)
     raise typer.Exit(exit_code(outcome))
 
 
@@ -158,9 +168,9 @@ def aa(
     """Say which differences two arms like this one could show: the A/A minimum detectable effect, and whether runs drift."""
     import json
 
+    from evalnoise.stats.gates.gate import SMALLEST_ALPHA
     from flows.views.aa import as_json as facts_of
     from flows.views.aa import measure_itself, print_aa
-    from evalnoise.stats.gates.gate import SMALLEST_ALPHA
     from tasks.gating import find
 
     if not SMALLEST_ALPHA <= alpha < 0.5 or not alpha / 2 < power < 1:

@@ -71,7 +71,12 @@ def benchmark_sentence(member: Compared) -> str:
     """What one benchmark says, in one line of markdown."""
     new, base = code(member.new.label), code(member.base.label)
     head = f"on {code(member.benchmark)}, {new} {_SAYS[member.decision]} against {base}"
-    return f"{head}; {_numbers(member)}{_because(member)}"
+    return f"{head}; {_numbers(member)}{_unmeasured(member)}{_because(member)}"
+
+
+def _unmeasured(member: Compared) -> str:
+    base, new = member.gated.unmeasured_base, member.gated.unmeasured_new
+    return f", unmeasured {base:.1%} of the cells of base and {new:.1%} of new" if base or new else ""
 
 
 def _numbers(member: Compared) -> str:
@@ -103,6 +108,8 @@ def _because(member: Compared) -> str:
     found = member.gated
     if found.unfit:
         return f": {code('; '.join(member.reasons))}."
+    if found.against_pass and found.against_pass in found.reasons and member.article is None:
+        return f": {found.against_pass}."
     return f": {found.settling}." if found.settling and member.article is None else "."
 
 
@@ -260,6 +267,8 @@ def _member(member: Compared) -> dict[str, Any]:
     facts = asdict(member.gated)
     rule, tested, p = facts.pop("rule"), facts.pop("tested"), facts.pop("p")
     alone = tested.pop("p"), tested.pop("p_worse")
+    for said_in_reasons in ("against_pass", "against_block"):
+        del facts[said_in_reasons]
     found = {
         "benchmark": member.benchmark,
         "base": _arm(member.base),
@@ -287,9 +296,9 @@ def _of_article(member: Compared, found: Article) -> dict[str, Any]:
     own = ("covers", "difference", "lo", "hi", "level", "n_tasks", "seed", "resamples", "undefined", "note")
     made = {"test": "published rule of two thresholds", "interval_method": "percentiles of a bootstrap over tasks"}
     none = ("claim", "margin", "alpha", "one_sided", "se", "loss_limit", "p", "p_two_sided", "p_worse", "n_informative", "w_new")
-    none += ("w_base", "clusters", "power_at_margin", "runs_to_settle", "tasks_to_settle", "tolerate_within_margin")
+    more = ("w_base", "clusters", "power_at_margin", "runs_to_settle", "tasks_to_settle", "tolerate_within_margin")
     empty = {"settling": "", "power_simulated": [], "reasons": list(member.reasons)}
-    return dict.fromkeys(none) | {name: getattr(found, name) for name in own} | made | empty
+    return dict.fromkeys((*none, *more)) | {name: getattr(found, name) for name in own} | made | empty
 
 
 def _arm(arm: Any) -> dict[str, str]:

@@ -212,11 +212,11 @@ def print_nights(found: Nights, chart: Chart, *, as_json: bool) -> None:
     if as_json:
         facts = {"nights_of": found.label, "rule": chart.rule, "baseline": chart.baseline, "n_tasks": found.n_tasks}
         more = {"replicates": found.replicates, "n_dropped": found.n_dropped, "centre": chart.centre, "sd": chart.sd}
-        more |= {"covers": chart.covers, "level": chart.level, "method": chart.method}
-        more |= {"lasting_seen": chart.lasting_seen, "lasting_nights": chart.lasting_nights}
+        made = {"covers": chart.covers, "level": chart.level, "method": chart.method}
+        lasting = {"lasting_seen": chart.lasting_seen, "lasting_nights": chart.lasting_nights}
         said = {"seen": chart.seen, "alarm": chart.alarm, "verdict": _night_verdict(found, chart), "undefined": chart.undefined}
         left = {"note": chart.note, "newest_left_out": found.newest_left_out, "left_out": [list(pair) for pair in found.left_out]}
-        _json(facts | more | said | left | {"nights": rows})
+        _json(facts | more | made | lasting | said | left | {"nights": rows})
         return
     dropped = f", {counted(found.n_dropped, 'task')} left out that some night has not measured" if found.n_dropped else ""
     _say(

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from flows.cli import app
 from flows.views.gate import code
-from schemas.errors import ExitCode
+from schemas.errors import ExitCode, StoreError
 from schemas.study import Study
 from tests.support import stages
 from tests.support.gate_store import PROVIDER, draws, seal
@@ -156,11 +156,22 @@ def test_the_published_rule_says_what_it_is(root):
     # A loss of over six points that the claim blocks lies below what its A/A interval came to.
     shown = gate(root, "base", "worse", "--rule", "article", code=0)
     assert "every other time" in shown
-    assert "block by the claim" in shown
     assert "A/A effect" in shown
+    # Nothing of the claim.
+    assert not any(part in shown for part in ("claim", "margin", "limit of the loss", "excluded"))
+    assert "the A/B difference is not above the A/A effect" in shown
+    assert "seed 7" in shown
+    assert re.search(r"mean of the resamples -\d.\d+, as measured -\d", shown)
+    assert "seed 0" in gate(root, "base", "worse", "--rule", "article", "--seed", "0", code=0)
     found = facts(root, "base", "same", "--rule", "article", code=0)
     assert found["rule"] == "article"
-    assert found["benchmarks"][0]["article"]["mde"] > 0
+    (one,) = found["benchmarks"]
+    assert one["article"]["mde"] > 0
+    assert one["decision_by_claim"] == "inconclusive"
+    assert (one["claim"], one["p"], one["loss_limit"], one["covers"], one["seed"]) == (None, None, None, "population", 7)
+    assert one["difference"] == one["article"]["difference"]
+    assert one["article"]["measured"] == pytest.approx(one["difference"], abs=0.005)
+    assert one["reasons"] == ["the A/B difference is not above the A/A effect"]
     # Too few tasks are too few for it, too.
     assert facts(root, "base", "base", "--rule", "article", code=13)["decision"] == "inconclusive"
 
@@ -186,6 +197,19 @@ def test_several_benchmarks(root):
     assert gate(root, "base", "same", "--also", "base", code=2)
     assert "several" not in gate(root, "base", "same", "--primary", "tiny", "--margin", "0.09", code=0)
     assert "expected the name of one benchmark" in gate(root, "base", "same", "--also", "base,short", "--primary", "tiny", code=2)
+
+
+def test_the_sentence_begins_with_what_blocks(root):
+    said = facts(root, "base", "short", "--also", "base,worse", "--margin", "0.001", code=12)["sentence"]
+    assert re.match(r"\*\*block\*\*: on `tiny`, `worse[^`]*` is blocked against [^;]*; difference -0", said)
+    assert re.search(r"Of 1 other benchmark: `tiny` \(primary\) is not decided, difference [+-]0\.\d+ \[.*\], p \d", said)
+
+
+def test_a_gain_is_said_as_a_gain(root):
+    said = gate(root, "worse", "base", code=0)
+    assert "no loss, a gain of at least 0." in said
+    assert "loss up to -" not in said
+    assert ": difference +- z SE over new runs" in said
 
 
 def test_the_primary_may_be_named(root):
@@ -254,6 +278,19 @@ def test_unmatched_and_unmeasured_are_counted(tmp_path):
     assert "2 only in base, 2 only in new" in gate(tmp_path, "base", "new", "--margin", "0.0001", code=13)
     strict = facts(tmp_path, "base", "new", "--max-unmeasured", "0.05", code=13)["benchmarks"][0]
     assert any("10.0% of the cells of NEW are unmeasured" in reason for reason in strict["reasons"])
+
+
+@pytest.mark.parametrize("rule", ["claim", "article"])
+def test_missing_cells_that_could_be_failures_are_no_pass(root, tmp_path, rule):
+    holed = draws(RATES, 8, 2)
+    holed[45:50, :6] = np.nan
+    seal(tmp_path, "new", holed)
+    arguments = ("gate", "base", "new", "--base-store", root, "--store", tmp_path, "--margin", "0.09", "--rule", rule)
+    found = json.loads(run(*arguments, "--json", code=13))
+    said = "30 of 480 cells of NEW are unmeasured; were they failures, "
+    assert "unmeasured 0.0% of the cells of base and 6.2% of new" in found["sentence"]
+    assert said in (found["sentence"] if rule == "claim" else found["benchmarks"][0]["article"]["note"])
+    assert found["benchmarks"][0]["loss_limit_if_failed"] > 0.09
 
 
 # --- what a user may get wrong ------------------------------------------------------------------------------------------
@@ -330,6 +367,37 @@ def test_junit_is_xml_that_says_the_same(hostile, root, tmp_path):
     assert "block" in suite.find("system-out").text
     result = invoke("gate", "base", "same", "--store", root, "--junit", root)
     assert result.exit_code == 6
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(("gone", "base"), 6), (("base", "same", "--margin", "7"), 2)])
+def test_a_junit_report_does_not_outlive_its_gate(root, tmp_path, arguments, code):
+    report = tmp_path / "gate.xml"
+    gate(root, "base", "same", "--margin", "0.09", "--junit", report, code=0)
+    gate(root, *arguments, "--junit", report, code=code)
+    suite = ET.parse(report).getroot().find("testsuite")
+    assert (suite.get("tests"), suite.get("errors"), suite.get("failures")) == ("1", "1", "0")
+    assert "failed before it decided" in suite.find("testcase").find("error").text
+
+
+def test_a_report_that_cannot_be_written_is_no_success(root, tmp_path, monkeypatch):
+    def full(*_):
+        raise StoreError("gate.xml", expected="room", found="none", remedy="Make room.")
+
+    monkeypatch.setattr("flows.views.gate_files.write_junit", full)
+    result = invoke("gate", "base", "worse", "--store", root, "--junit", tmp_path / "gate.xml")
+    assert result.exit_code == 6
+    assert "Decision: block" in result.stdout
+
+
+def test_another_measurement_names_its_remedy(root):
+    assert "run BASE again as NEW was measured, or accept the change with --allow sampling" in gate(
+        root, "base", "sampling", code=13
+    )
+
+
+def test_help_is_whole_at_80_columns():
+    shown = RUNNER.invoke(app, ["gate", "--help"], env={"COLUMNS": "80"}).output
+    assert "--tolerate-within-margin" in shown
 
 
 def test_annotations_cannot_be_broken_out_of(hostile, root):

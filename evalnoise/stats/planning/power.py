@@ -307,7 +307,7 @@ def _statistic(test: PowerTest, parts: Sequence[Floats], strata: Sequence[_Arms]
     """The statistic of each simulation, from its sums (up to 500, 5) in every stratum; 0 where the variance is 0: no proof."""
     moments = [(_z if test == PowerTest.Z else _cmh)(totals, arms) for totals, arms in zip(parts, strata, strict=True)]
     excess, squared = (np.sum([one[i] for one in moments], axis=0) for i in (0, 1))
-    return np.divide(excess, np.sqrt(squared), out=np.zeros(len(squared)), where=squared > 0)
+    return np.asarray(np.divide(excess, np.sqrt(squared), out=np.zeros(len(squared)), where=squared > 0))
 
 
 def _z(totals: Floats, arms: _Arms) -> tuple[Floats, Floats]:
