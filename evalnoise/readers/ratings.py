@@ -85,11 +85,11 @@ def read_ratings(path: Path, *, confidence_max: float = 100.0, raters: Sequence[
     columns = read_columns(path, ("item", "rating"), ("rater", "confidence", "reference"))
     items = full(path, "item", columns["item"])
     rows = len(items)
-    raters = full(path, "rater", columns["rater"]) if "rater" in columns else np.full(rows, _ONE_RATER, dtype=object)
+    said_by = full(path, "rater", columns["rater"]) if "rater" in columns else np.full(rows, _ONE_RATER, dtype=object)
     given: dict[str, Texts] = {name: columns[name] for name in ("rating", "reference") if name in columns}
     categories, values, binary, codes = _coded(path, given)
     names, item_at = _numbered(items)
-    rater_names, rater_at = _numbered(raters)
+    rater_names, rater_at = _numbered(said_by)
     sure = _confidence(path, columns.get("confidence"), rows, confidence_max)
     made = tuple(
         _rater(name, item_at[rater_at == number], codes["rating"][rater_at == number], sure[rater_at == number], len(names))

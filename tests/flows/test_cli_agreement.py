@@ -115,7 +115,7 @@ def test_mistakes_are_sentences(store, tmp_path):
     assert "expected a rater 'x'" in run(file, "--reference", "x", code=4)
     assert "one rating per item" in run(written(tmp_path, "item,rating\na,pass\n", "one.csv"), code=4)
     assert "judge conditions sure, torn" in run("small", "--judge", "x", "--store", store, code=2)
-    assert "--reference is for a file" in run("small", "--reference", "x", "--store", store, code=2)
+    assert "--reference and --raters are for a file" in run("small", "--reference", "x", "--store", store, code=2)
     assert "--judge and --labels are for a study" in run(file, "--judge", "x", code=2)
     assert "expected a number between 0 and 1" in run(file, "--level", "95", code=2)
     assert "none of 5" in run("small", "--labels", file, "--store", store, code=4)
