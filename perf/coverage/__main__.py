@@ -24,6 +24,8 @@ from perf.coverage.tally import Found, Place, Tally, merge
 TASKS, REPLICATES = (20, 50, 164, 1000), (2, 5, 20)
 SMALL_TASKS, SMALL_REPLICATES = (20, 164), (5,)
 MOST = 0.035
+FEWEST = 50
+"""Intervals that a cell must have to be spoken of in short."""
 LOTS = 4
 """Parts of a cell, which run side by side."""
 
@@ -91,6 +93,32 @@ def report(found: Found, *, markdown: bool) -> None:
             print("| " + " | ".join(cells) + " |" if markdown else "  " + " ".join(map(str.rjust, cells, widths)))
 
 
+def summarise(found: Found) -> None:
+    """The same in short: the worst misses below / above over all R, by N, for Beta rates and for rates that are mostly 0 or 1."""
+    print("\n| interval | covers | rates | " + " | ".join(f"N = {n}" for n in TASKS) + " | missed without a warning |")
+    print("|---|---|---|" + "--:|" * (len(TASKS) + 1))
+    keys = dict.fromkeys((place.part, place.method, place.covers) for place in sorted(found))
+    for (part, method, covers), beta in product(keys, (True, False)):
+        here = {
+            place: tally
+            for place, tally in found.items()
+            if (place.part, place.method, place.covers) == (part, method, covers)
+            and place.family.startswith("Beta") == beta
+            and tally.defined >= FEWEST
+        }
+        if not here:
+            continue
+        cells = []
+        for tasks in TASKS:
+            there = [tally for place, tally in here.items() if place.tasks == tasks]
+            sides = [max((tally.share(getattr(tally, side)) for tally in there), default=None) for side in ("below", "above")]
+            cells.append(" / ".join("-" if side is None else f"{side:.3f}" for side in sides))
+        silent = [tally.silent_misses for tally in here.values() if tally.silent_misses is not None]
+        rates = "Beta(0.3, 0.2)" if beta else "mostly 0 or 1"
+        last = f"{max(silent):.3f}" if silent else "always warned"
+        print(f"| {part}: {method} | {covers} | {rates} | {' | '.join(cells)} | {last} |")
+
+
 def too_many(found: Found) -> list[str]:
     """Cells in which Gaffke's interval misses a side too often: more than the bar and three standard errors of the simulation."""
     bad = []
@@ -114,6 +142,7 @@ def main() -> int:
     chosen = options.parts.split(",")
     found = measure([part for part in chosen if part in PARTS], sims=sims, small=options.small)
     report(found, markdown=options.markdown)
+    summarise(found)
     if "gates" in chosen:
         with ProcessPoolExecutor(2) as pool:
             print_gates(measure_gates(pool, sims=max(1, sims // 4), small=options.small))

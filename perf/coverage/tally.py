@@ -50,6 +50,12 @@ class Tally:
         return count / self.defined if self.defined else 0.0
 
     @property
+    def silent_misses(self) -> float | None:
+        """Share of misses, both sides, among intervals that came without a warning; None for fewer than a hundred of them."""
+        silent = self.defined - self.warned
+        return (self.below + self.above - self.warned_missed) / silent if silent >= 100 else None
+
+    @property
     def coverage(self) -> float:
         return 1 - self.share(self.below + self.above)
 
