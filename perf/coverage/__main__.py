@@ -115,7 +115,7 @@ def summarise(found: Found) -> None:
             cells.append(" / ".join("-" if side is None else f"{side:.3f}" for side in sides))
         silent = [tally.silent_misses for tally in here.values() if tally.silent_misses is not None]
         rates = "Beta(0.3, 0.2)" if beta else "mostly 0 or 1"
-        last = f"{max(silent):.3f}" if silent else "always warned"
+        last = f"{max(silent):.3f}" if silent else "-"
         print(f"| {part}: {method} | {covers} | {rates} | {' | '.join(cells)} | {last} |")
 
 

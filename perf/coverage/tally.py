@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evalnoise.stats.estimate import Estimate
+from evalnoise.stats.intervals import GAFFKE_NOTE
 
 
 @dataclass(slots=True)
@@ -36,8 +37,10 @@ class Tally:
         self.below += below
         self.above += above
         self.width += found.hi - found.lo
-        self.warned += bool(found.note)
-        self.warned_missed += bool(found.note) and (below or above)
+        # That Gaffke's interval is a conjecture is said of each, and is no warning about these counts.
+        warned = bool(found.note.replace(GAFFKE_NOTE, "").strip("; "))
+        self.warned += warned
+        self.warned_missed += warned and (below or above)
 
     def merged(self, other: Tally) -> Tally:
         return Tally(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
