@@ -13,9 +13,10 @@ from evalnoise.readers.arms import Arm, find_arm
 from evalnoise.readers.cells import Cells
 from evalnoise.readers.fitness import unfit_for_decisions
 from evalnoise.readers.sameness import Aspect, Sameness, not_independent, same_measurement
-from evalnoise.stats.estimate import Covers
+from evalnoise.stats.estimate import Covers, joined
 from evalnoise.stats.gates.aa import Article, article_rule
 from evalnoise.stats.gates.gate import Decision, Gated, GateRule, decision_of_all, gate, settle
+from evalnoise.stats.gates.missing import filled, hidden_loss, missing_cells
 from evalnoise.stats.gates.side import Side, on_common_tasks
 from evalnoise.stats.planning.power import AchievedPower, Effect, PowerTest, achieved_power
 from evalnoise.store.catalog import connect
@@ -109,7 +110,7 @@ def compare(base: Found, new: Found, rule: GateRule, *, allowed: Collection[Aspe
     side_base, side_new, clusters, only_base, only_new = sides(one.cells, other.cells)
     unfit = (*not_independent(one, other), *sameness.demands, *_remedy(sameness), *base.against, *new.against)
     gated = gate(side_new, side_base, rule, unfit=unfit, only_new=only_new, only_base=only_base, clusters=clusters)
-    published = article_rule(side_new, side_base, level=1 - rule.alpha, seed=article) if article is not None else None
+    published = _published(side_new, side_base, level=1 - rule.alpha, seed=article) if article is not None else None
     return Compared(
         benchmark=other.cells.benchmark,
         base=one,
@@ -119,6 +120,16 @@ def compare(base: Found, new: Found, rule: GateRule, *, allowed: Collection[Aspe
         article=published,
         power=power_by_simulation(side_base, side_new, gated),
     )
+
+
+def _published(new: Side, base: Side, *, level: float, seed: int) -> Article:
+    """The published rule, whose pass too must hold if NEW's unmeasured cells were failures."""
+    found = article_rule(new, base, level=level, seed=seed)
+    if found.decision is not Decision.PASS or not missing_cells(new):
+        return found
+    if article_rule(filled(new, 0.0), base, level=level, seed=seed).decision is Decision.PASS:
+        return found
+    return replace(found, decision=Decision.INCONCLUSIVE, note=joined(hidden_loss(new, None), found.note))
 
 
 def _remedy(sameness: Sameness) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The gate: block, pass or inconclusive, on a declared claim about a new arm against a base.
 
-Block: significant and worse. Pass: the one-sided limit of the loss lies under the margin, and not block. Anything else is
-inconclusive, and so are records that cannot bear a decision, whatever they seem to say.
+Block: significant and worse. Pass: not block, and the one-sided limit of the loss lies under the margin, also with NEW's unmeasured
+cells as failures. Anything else is inconclusive, and so are records that cannot bear a decision, whatever they seem to say.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from enum import StrEnum
 from evalnoise.stats.estimate import Covers, joined
 from evalnoise.stats.gates.claims import PLANNED_POWER, Tested, benchmark_test, population_test
 from evalnoise.stats.gates.copies import MAY_BE_A_COPY, look_like_copies, single_copy
+from evalnoise.stats.gates.missing import filled, hidden_gain, hidden_loss, missing_cells
 from evalnoise.stats.gates.permutation import RESAMPLES
 from evalnoise.stats.gates.side import Side, on_common_tasks
 from evalnoise.stats.multiplicity import adjusted
@@ -109,6 +110,12 @@ class Gated:
     """The same in words; empty where it is settled, or where nothing is known to settle it."""
     unfit: tuple[str, ...]
     """What makes the records unfit for a decision; empty where nothing does."""
+    loss_limit_if_failed: float | None = None
+    """Limit of the loss with NEW's unmeasured cells as failures; None without any, or where no pass was at stake."""
+    against_pass: str = ""
+    """Why a pass does not hold, in words: what NEW's unmeasured cells could hide; empty where it does."""
+    against_block: str = ""
+    """That a block would not hold if NEW's unmeasured cells were passes and BASE's failures; empty where it would."""
 
 
 def gate(
@@ -137,15 +144,8 @@ def gate(
     only_base += int(((base.runs >= 1) & ~both).sum())
     lacking = _lacking(a, b, rule, unmatched=max(only_new, only_base))
     lacking += _unmeasured(new, base, rule)
-    tested: Tested
-    if rule.claim is Covers.POPULATION:
-        try:
-            tested = population_test(new, base, level=1 - rule.alpha, clusters=clusters)
-        except ValueError as error:
-            tested = population_test(new, base, level=1 - rule.alpha)
-            lacking.append(str(error))
-    else:
-        tested = benchmark_test(new, base, level=1 - rule.alpha, seed=rule.seed, resamples=rule.resamples)
+    tested, why = _tested(new, base, rule, clusters)
+    lacking += why
     if single_copy(a, b):
         tested = dataclasses.replace(tested, note=joined(tested.note, MAY_BE_A_COPY))
     undecided = Gated(
@@ -164,7 +164,39 @@ def gate(
         settling="",
         unfit=(*unfit, *lacking),
     )
+    undecided = _with_missing(undecided, new, base, clusters)
     return decided(undecided, _own_p(undecided))
+
+
+def _tested(new: Side, base: Side, rule: GateRule, clusters: Sequence[str] | None) -> tuple[Tested, list[str]]:
+    """The test of the claim, and why it is not the one that was asked for."""
+    level = 1 - rule.alpha
+    if rule.claim is Covers.BENCHMARK:
+        return benchmark_test(new, base, level=level, seed=rule.seed, resamples=rule.resamples), []
+    try:
+        return population_test(new, base, level=level, clusters=clusters), []
+    except ValueError as error:
+        return population_test(new, base, level=level), [str(error)]
+
+
+def _with_missing(found: Gated, new: Side, base: Side, clusters: Sequence[str] | None) -> Gated:
+    """With what the unmeasured cells could hide from a pass or a block, where either is at stake."""
+    rule, limit, p = found.rule, found.tested.loss_limit, _own_p(found)
+
+    def otherwise(one: Side, other: Side) -> Gated:
+        as_if = dataclasses.replace(found, tested=_tested(one, other, rule, clusters)[0], unfit=())
+        return decided(as_if, _own_p(as_if))
+
+    if missing_cells(new) and limit is not None and limit < rule.margin:
+        worst = otherwise(filled(new, 0.0), base)
+        against = "" if worst.decision is Decision.PASS else hidden_loss(new, worst.tested.loss_limit)
+        found = dataclasses.replace(found, loss_limit_if_failed=worst.tested.loss_limit, against_pass=against)
+    # By Holm p only grows: what does not block alone never does.
+    if missing_cells(new) + missing_cells(base) and p is not None and p <= rule.alpha:
+        best = otherwise(filled(new, 1.0), filled(base, 0.0))
+        against = "" if best.decision is Decision.BLOCK else hidden_gain(new, base)
+        found = dataclasses.replace(found, against_block=against)
+    return found
 
 
 def _lacking(a: Side, b: Side, rule: GateRule, *, unmatched: int) -> list[str]:
@@ -193,20 +225,14 @@ def _unmeasured(new: Side, base: Side, rule: GateRule) -> list[str]:
 def decided(found: Gated, p: float | None) -> Gated:
     """The same records decided with this p, for instance one that is adjusted for several benchmarks."""
     rule, tested = found.rule, found.tested
-    # An adjusted p keeps the direction of the test that it was made from.
-    towards_worse = tested.p_worse is not None and tested.p_worse < 0.5
-    worse = p is not None and p <= rule.alpha and (rule.one_sided or towards_worse)
-    within = tested.loss_limit is not None and tested.loss_limit < rule.margin
-    at_odds = _at_odds(tested, p, rule, towards_worse=towards_worse)
-    decision, reason = (Decision.INCONCLUSIVE, AT_ODDS) if at_odds else _verdict(rule, worse=worse, within=within)
-    reasons = [reason]
+    decision, reasons, open_question = _verdict(found, p)
     if found.unfit:
         seems = f"without that it would be {decision}" if decision is not Decision.INCONCLUSIVE else ""
         reasons = [*found.unfit, *([seems] if seems else [])]
         decision = Decision.INCONCLUSIVE
     elif tested.undefined and p is None and decision is not Decision.PASS:
         reasons.append(tested.undefined)
-    open_question = decision is Decision.INCONCLUSIVE and not found.unfit and not at_odds
+    open_question = open_question and not found.unfit
     runs, words = _runs_to_settle(tested, rule) if open_question else (None, "")
     tasks = tested.tasks_for(rule.margin, rule.alpha) if open_question else None
     if tasks is not None:
@@ -214,6 +240,23 @@ def decided(found: Gated, p: float | None) -> Gated:
     return dataclasses.replace(
         found, decision=decision, reasons=tuple(reasons), p=p, runs_to_settle=runs, tasks_to_settle=tasks, settling=words
     )
+
+
+def _verdict(found: Gated, p: float | None) -> tuple[Decision, list[str], bool]:
+    """The decision on records that are fit, why, and whether more runs or tasks would settle it."""
+    rule, tested = found.rule, found.tested
+    # An adjusted p keeps the direction of the test that it was made from.
+    towards_worse = tested.p_worse is not None and tested.p_worse < 0.5
+    worse = p is not None and p <= rule.alpha and (rule.one_sided or towards_worse)
+    within = tested.loss_limit is not None and tested.loss_limit < rule.margin
+    if _at_odds(tested, p, rule, towards_worse=towards_worse):
+        return Decision.INCONCLUSIVE, [AT_ODDS], False
+    decision, reason = _measured_verdict(rule, worse=worse, within=within)
+    if decision is Decision.PASS and found.against_pass:
+        return Decision.INCONCLUSIVE, [found.against_pass], False
+    if decision is Decision.BLOCK and found.against_block:
+        return decision, [reason, found.against_block], False
+    return decision, [reason], decision is Decision.INCONCLUSIVE
 
 
 def _at_odds(tested: Tested, p: float | None, rule: GateRule, *, towards_worse: bool) -> bool:
@@ -225,7 +268,7 @@ def _at_odds(tested: Tested, p: float | None, rule: GateRule, *, towards_worse: 
     return significant and not same
 
 
-def _verdict(rule: GateRule, *, worse: bool, within: bool) -> tuple[Decision, str]:
+def _measured_verdict(rule: GateRule, *, worse: bool, within: bool) -> tuple[Decision, str]:
     if worse and not (within and rule.tolerate_within_margin):
         inside = ", though the loss is inside the margin" if within else ""
         return Decision.BLOCK, f"significant and worse{inside}"

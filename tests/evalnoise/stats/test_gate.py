@@ -329,6 +329,53 @@ def test_what_is_no_rule_is_refused(wrong):
         GateRule(**wrong)
 
 
+# --- unmeasured cells ---------------------------------------------------------------------------------------------------------
+
+
+def test_cells_that_are_missing_because_they_failed_make_no_pass():
+    """A loss of 8.6 points, all of it in cells that are not measured: under the tenth that makes an arm unfit."""
+    rng = np.random.default_rng(3)
+    p = np.full(80, 0.9)
+    scores, before = (rng.random((80, 10)) < 0.9).astype(float), arm(rng, p, 10)
+    whole = gate(side_of(scores), before, GateRule(margin=0.05))
+    assert whole.decision is Decision.PASS
+    assert (whole.loss_limit_if_failed, whole.against_pass) == (None, "")
+    measured = np.ones((80, 10), bool)
+    measured.flat[rng.choice(np.flatnonzero(scores == 1), 79, replace=False)] = False
+    found = gate(side_of(scores, measured), before, GateRule(margin=0.05))
+    assert found.unfit == ()
+    assert found.tested.loss_limit < 0.05
+    assert found.decision is Decision.INCONCLUSIVE
+    as_failures = gate(side_of(np.where(measured, scores, 0)), before, GateRule(margin=0.05))
+    assert as_failures.decision is Decision.BLOCK
+    limit = as_failures.tested.loss_limit
+    assert found.loss_limit_if_failed == limit
+    said = f"79 of 800 cells of NEW are unmeasured; were they failures, the loss could be up to {limit:.4f}; measure them"
+    assert found.reasons == (said,)
+    assert (found.runs_to_settle, found.settling) == (None, "")
+    # Of several benchmarks too, and where the margin leaves room for all of them it is a pass.
+    assert settle([whole, found]).members[1].decision is Decision.INCONCLUSIVE
+    roomy = gate(side_of(scores, measured), before, GateRule(margin=0.3, tolerate_within_margin=True))
+    assert roomy.decision is Decision.PASS
+    # BASE's are as they were measured.
+    holes = side_of(scores, measured)
+    assert gate(before, holes, GateRule(margin=0.05)).loss_limit_if_failed is None
+
+
+def test_a_block_that_hangs_on_missing_cells_stays_one_and_says_so():
+    rng = np.random.default_rng(5)
+    p = np.full(80, 0.8)
+    scores, before = (rng.random((80, 10)) < 0.8).astype(float), arm(rng, p, 10)
+    measured = np.ones((80, 10), bool)
+    measured.flat[rng.choice(np.flatnonzero(scores == 1), 75, replace=False)] = False
+    scores[:4] = 0
+    found = gate(side_of(scores, measured), before, RULE)
+    assert found.decision is Decision.BLOCK
+    assert found.reasons[1].endswith("of BASE are unmeasured; were NEW's passes and BASE's failures, it would not be a block")
+    surely = gate(side_of(scores * (rng.random((80, 10)) < 0.5), measured), before, RULE)
+    assert (surely.decision, len(surely.reasons)) == (Decision.BLOCK, 1)
+
+
 # --- several benchmarks -----------------------------------------------------------------------------------------------------
 
 

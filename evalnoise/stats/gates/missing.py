@@ -1,0 +1,38 @@
+"""What unmeasured cells could hide: cells are often missing because of what they would have been.
+
+A provider that gives out on hard prompts leaves failures out. A pass must therefore hold with all of NEW's unmeasured cells counted
+as failures. No number that is printed as NEW's score counts them so.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evalnoise.stats.gates.side import Side
+
+
+def filled(side: Side, score: float) -> Side:
+    """The side with this score in every unmeasured cell."""
+    scores = np.where(side.measured, side.scores, score)
+    return Side(scores=scores, measured=np.ones_like(side.measured), in_order=side.in_order)
+
+
+def missing_cells(side: Side) -> int:
+    """Cells without an outcome."""
+    return int(side.measured.size - np.count_nonzero(side.measured))
+
+
+def hidden_loss(new: Side, limit: float | None) -> str:
+    """In words, that a pass does not hold; `limit` is that of the loss with NEW's unmeasured cells as failures."""
+    up_to = "" if limit is None else f", the loss could be up to {limit:.4f}"
+    return f"{_of(new)} cells of NEW are unmeasured; were they failures{up_to or ', it would be no pass'}; measure them"
+
+
+def hidden_gain(new: Side, base: Side) -> str:
+    """In words, that a block may be due to cells that are missing."""
+    cells = f"{_of(new)} cells of NEW and {_of(base)} of BASE are unmeasured"
+    return f"{cells}; were NEW's passes and BASE's failures, it would not be a block"
+
+
+def _of(side: Side) -> str:
+    return f"{missing_cells(side)} of {side.measured.size}"
