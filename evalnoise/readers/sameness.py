@@ -1,7 +1,8 @@
 """Were two arms measured alike? What differs between their frozen protocols, and whether their cells are independent at all.
 
 A gate tests a change of model or prompt. Whatever else differs (suite, grader, judge, sampling) makes another measurement of it,
-and a noise floor or margin that was found for one does not hold for the other: it must be calibrated again.
+and a noise floor or margin that was found for one does not hold for the other: it must be calibrated again. Everything that a
+protocol has frozen is compared, but for what is named here as no fact of the measurement: a field that is new counts.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Aspect(StrEnum):
     JUDGE = "judge"
     """The judge conditions."""
     SAMPLING = "sampling"
-    """Temperature and what else is sent, output tokens, retries, what incomplete answers count as."""
+    """Temperature and what else is sent, output tokens, retries, what incomplete answers count as; and what has no other place."""
 
 
 TESTED: Final = frozenset({Aspect.MODEL, Aspect.PROMPT})
@@ -37,7 +38,28 @@ TESTED: Final = frozenset({Aspect.MODEL, Aspect.PROMPT})
 _MODEL_OPTIONS: Final = frozenset({"name", "base_url", "api", "api_key_env", "stream"})
 _SIMULATED: Final = frozenset({"seed", "alpha", "beta", "stable"})
 """Options of the oracle that say which model it simulates."""
-_GRADING_RULES: Final = ("response_mapping", "extractor", "checker", "supervisor")
+_NO_FACT_OF_A_PROTOCOL: Final = frozenset(
+    {
+        "study", "executors", "checkers", "measurement", "providers",  # taken apart below
+        "benchmark", "benchmark_sha256", "limit", "n_tasks",  # the suite
+        "benchmark_files",  # the tasks as loaded have a digest
+        "prompts",  # digests of what the stacks say
+        "recordings",  # other answers, or the same, which `not_independent` says
+        "replicates", "lineage",
+    }
+)  # fmt: skip
+_NO_FACT_OF_A_STUDY: Final = frozenset(
+    {"study", "night", "benchmark", "stacks", "conditions", "replicates", "judge", "analysis", "limits", "prices"}
+)
+"""Names, the suite, the judge, which the protocol has or which are taken apart; and how much, how fast and with what statistics."""
+_NO_FACT_OF_A_STACK: Final = frozenset({"name", "provider", "model", "prompt", "retry_prompt", "verifier"})
+"""Its name, and what is taken apart; the prompt of a retry counts where there is one."""
+_NO_FACT_OF_A_CONDITION: Final = frozenset({"name", "kind", "provider", "source"})
+"""The same; an arm with a source repeats one draw, and is no run at all."""
+_NO_FACT_OF_A_RECORDING: Final = frozenset({"name", "of", "path", "sha256", "order"})
+"""Where it lies and which file it must be; in which order it was made is no part of what was asked."""
+_NO_RULES_OF_GRADING: Final = frozenset({"request_normaliser", "oracle"})
+"""How a request becomes its key, which nobody sends; the oracle is a model."""
 _ASKED_FOR: Final = frozenset({"executor", "unsandboxed_providers"})
 """Of the verifier's options those that are no fact of the measurement: what the executor came to is one."""
 _LONGEST: Final = 60
@@ -58,6 +80,8 @@ class Sameness:
 
     demands: tuple[str, ...]
     """Differences that demand a new calibration; empty where there are none."""
+    changed: tuple[Aspect, ...]
+    """The parts that they are in, each once."""
     allowed: tuple[str, ...]
     """Differences that were tested, or allowed by name."""
 
@@ -65,13 +89,15 @@ class Sameness:
 def same_measurement(base: Arm, new: Arm, *, allowed: Collection[Aspect] = ()) -> Sameness:
     """Differences between the frozen protocols of two arms, those beside model, prompt and what is allowed as demands."""
     demands: list[str] = []
+    changed: dict[Aspect, None] = {}
     fine: list[str] = []
     for difference in differences(base, new):
         if difference.aspect in TESTED or difference.aspect in allowed:
             fine.append(f"{difference.aspect}: {difference.text}")
         else:
             demands.append(f"{difference.aspect} changed, so recalibrate: {difference.text}")
-    return Sameness(tuple(demands), tuple(fine))
+            changed[difference.aspect] = None
+    return Sameness(tuple(demands), tuple(changed), tuple(fine))
 
 
 def differences(base: Arm, new: Arm) -> list[Difference]:
@@ -100,8 +126,9 @@ def _facts(arm: Arm) -> dict[Aspect, dict[str, Any]]:
     options = provider_options(stack, condition)
     of_model = _SIMULATED | _MODEL_OPTIONS if options.get("name") == "oracle" else _MODEL_OPTIONS
     feedback = {"retry_prompt": stack.get("retry_prompt")} if stack.get("retry") == "with-feedback" else {}
+    rules = {"version of oracle": frozen.measurement.get("oracle")} if options.get("name") == "oracle" else {}
     return {
-        Aspect.MODEL: {"model": stack["model"]} | {key: options.get(key) for key in sorted(of_model)},
+        Aspect.MODEL: {"model": stack["model"], **{key: options.get(key) for key in sorted(of_model)}, **rules, **_plugin(arm)},
         Aspect.PROMPT: {"prompt": stack.get("prompt")},
         Aspect.SUITE: {
             "benchmark": frozen.benchmark, "tasks (SHA-256)": frozen.benchmark_sha256, "limit": frozen.limit,
@@ -113,11 +140,22 @@ def _facts(arm: Arm) -> dict[Aspect, dict[str, Any]]:
             **{key: value for key, value in options.items() if key not in of_model},
             **feedback,
             "kind of condition": condition["kind"],
-            "max_tokens": stack.get("max_tokens"),
-            "retry": stack.get("retry"),
-            "responses": stack.get("responses"),
+            **_but(stack, _NO_FACT_OF_A_STACK),
+            **_but(condition, _NO_FACT_OF_A_CONDITION, "condition's "),
+            **_but(frozen.study, _NO_FACT_OF_A_STUDY, "study's "),
+            **_but({key: getattr(frozen, key) for key in type(frozen).model_fields}, _NO_FACT_OF_A_PROTOCOL, "protocol's "),
         },
     }  # fmt: skip
+
+
+def _but(fields: dict[str, Any], left_out: frozenset[str], whose: str = "") -> dict[str, Any]:
+    return {f"{whose}{key}": value for key, value in fields.items() if key not in left_out}
+
+
+def _plugin(arm: Arm) -> dict[str, Any]:
+    """The provider of another package, as it was pinned; its options stand with all others."""
+    pinned = arm.frozen.providers.get(f"{arm.cells.stack}/{arm.cells.condition}", {})
+    return _but(pinned, frozenset({"name", "options"}), "provider's ")
 
 
 def _condition(arm: Arm) -> dict[str, Any]:
@@ -129,7 +167,7 @@ def provider_options(stack: dict[str, Any], condition: dict[str, Any]) -> dict[s
     base, over = dict(stack["provider"]), dict(condition.get("provider") or {})
     merged = over if over.get("name", base.get("name")) != base.get("name") else _merged(base, over)
     if merged.get("name") == "recording":
-        merged = {"pairing": merged.get("pairing"), "occurrence": merged.get("occurrence"), **(merged.get("of") or {})}
+        merged = _but(merged, _NO_FACT_OF_A_RECORDING) | (merged.get("of") or {})
     options = merged.pop("options", None)
     if isinstance(options, dict):
         merged |= options
@@ -150,7 +188,7 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 def _grader(frozen: Protocol, stack: dict[str, Any]) -> dict[str, Any]:
     name = stack["name"]
     executor = {f"executor {key}": value for key, value in frozen.executors.get(name, {}).items()}
-    rules = {f"version of {rule}": frozen.measurement.get(rule) for rule in _GRADING_RULES}
+    rules = _but(frozen.measurement, _NO_RULES_OF_GRADING, "version of ")
     limits = {f"verifier.{key}": value for key, value in (stack.get("verifier") or {}).items() if key not in _ASKED_FOR}
     return {"checker": frozen.checkers.get(name), **executor, **rules, **limits}
 
@@ -177,12 +215,14 @@ def not_independent(base: Arm, new: Arm) -> list[str]:
 
 def _not_independent(base: Arm, new: Arm) -> Iterator[str]:
     place_base, place_new = (f"{arm.cells.stack}/{arm.cells.condition}" for arm in (base, new))
-    if base.cells.protocol == new.cells.protocol and place_base == place_new:
+    same_cells = base.cells.protocol == new.cells.protocol and place_base == place_new
+    if same_cells:
         yield "BASE and NEW are the same cells: an arm against itself says nothing about a change (`evalnoise aa` says what it can)"
     elif place_base == place_new and _ancestors(base) & _ancestors(new):
         yield "one protocol inherits cells of the other, so that BASE and NEW share runs"
     recorded = [arm.frozen.recordings.get(place) for arm, place in ((base, place_base), (new, place_new))]
-    if recorded[0] is not None and recorded[0] == recorded[1] and base.cells.protocol != new.cells.protocol:
+    # Pairing gives both the same answers, in one protocol too.
+    if recorded[0] is not None and recorded[0] == recorded[1] and not same_cells:
         yield "BASE and NEW are made of the same recording"
     for name, arm in (("BASE", base), ("NEW", new)):
         if repeats_one_draw(arm):

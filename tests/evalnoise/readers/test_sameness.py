@@ -10,15 +10,33 @@ import pytest
 
 from evalnoise.readers.arms import Arm
 from evalnoise.readers.cells import Cells
-from evalnoise.readers.sameness import Aspect, differences, not_independent, provider_options, repeats_one_draw, same_measurement
-from schemas.protocol import Lineage, PinnedFile
+from evalnoise.readers.sameness import (
+    _NO_FACT_OF_A_CONDITION,
+    _NO_FACT_OF_A_PROTOCOL,
+    _NO_FACT_OF_A_RECORDING,
+    _NO_FACT_OF_A_STACK,
+    _NO_FACT_OF_A_STUDY,
+    _NO_RULES_OF_GRADING,
+    Aspect,
+    differences,
+    not_independent,
+    provider_options,
+    repeats_one_draw,
+    same_measurement,
+)
+from schemas.protocol import Lineage, PinnedFile, Protocol
+from schemas.provider import RecordingProvider
+from schemas.study import Condition, Stack, Study
+from schemas.versions import measurement_version
 from tests.support.gate_store import LIVE, PROVIDER, STACK
 from tests.support.small_store import protocol
 
 
-def arm(digest: str = "d" * 64, *, stack: Any = None, condition: Any = None, judge: Any = None, **frozen: Any) -> Arm:
+def arm(
+    digest: str = "d" * 64, *, stack: Any = None, condition: Any = None, judge: Any = None, study: Any = None, **frozen: Any
+) -> Arm:
     stack, condition = STACK | (stack or {}), LIVE | (condition or {})
-    body = {"study": "s", "stacks": [stack], "conditions": [condition], "judge": judge}
+    body = {"study": "s", "stacks": [stack], "conditions": [condition], "judge": judge} | (study or {})
     made = protocol("s", **frozen).model_copy(update={"study": body})
     empty = np.zeros((1, 1))
     cells = Cells("s", digest, "tiny", stack["name"], condition["name"], ("T/0",), ("",), empty.astype(np.int8), empty, True)
@@ -49,13 +67,21 @@ def test_the_same_plan_differs_in_nothing():
         ({"stack": {"verifier": STACK["verifier"] | {"executor": "docker"}}}, []),
         ({"measurement": {"extractor": 2}}, ["grader"]),
         ({"measurement": {"request_normaliser": 9}}, []),
+        ({"measurement": {"oracle": 9}}, []),
+        ({"measurement": {"rule_of_tomorrow": 1}}, ["grader"]),
+        ({"stack": {"field_of_tomorrow": 1}}, ["sampling"]),
+        ({"condition": {"field_of_tomorrow": 1}}, ["sampling"]),
+        ({"stack": {"verifier": STACK["verifier"] | {"field_of_tomorrow": 1}}}, ["grader"]),
+        ({"study": {"field_of_tomorrow": 1}}, ["sampling"]),
+        ({"study": {"night": "n2", "replicates": 7, "analysis": {"seed": 3}}}, []),
+        ({"recordings": {"a/live": PinnedFile(sha256="1" * 64, size=1)}, "benchmark_files": (), "prompts": {"a": "1"}}, []),
         ({"executors": {"a": {"kind": "process"}}}, ["grader"]),
         ({"limit": 20}, ["suite"]),
         ({"n_tasks": 4}, ["suite"]),
         ({"benchmark": "other"}, ["suite"]),
         ({"judge": {"repeats": 2}}, ["judge"]),
         ({"providers": {"judge/x": {"version": "2"}}}, ["judge"]),
-        ({"providers": {"a/live": {"version": "2"}}}, []),
+        ({"providers": {"a/live": {"version": "2", "options": {"t": 1}}}}, ["model"]),
         ({"replicates": 9}, []),
     ],
 )
@@ -80,6 +106,17 @@ def test_an_oracle_is_the_model_that_it_simulates():
     oracle = {"name": "oracle", "seed": 1, "alpha": 0.3, "beta": 0.2, "stable": 0.3, "temperature": 0.7}
     one, other = arm(stack={"provider": oracle}), arm(stack={"provider": oracle | {"seed": 2, "temperature": 0.1}})
     assert aspects(one, other) == ["model", "sampling"]
+    assert aspects(one, arm(stack={"provider": oracle}, measurement={"oracle": 2})) == ["model"]
+
+
+def test_every_field_of_a_protocol_is_a_fact_unless_it_is_named():
+    """A field that is added to these is compared, until someone says here that it may differ."""
+    assert set(Protocol.model_fields) - _NO_FACT_OF_A_PROTOCOL == {"format"}
+    assert set(Study.model_fields) - _NO_FACT_OF_A_STUDY == set()
+    assert set(Stack.model_fields) - _NO_FACT_OF_A_STACK == {"max_tokens", "retry", "responses"}
+    assert set(Condition.model_fields) - _NO_FACT_OF_A_CONDITION == set()
+    assert set(RecordingProvider.model_fields) - _NO_FACT_OF_A_RECORDING == {"pairing", "occurrence"}
+    assert set(measurement_version()) - _NO_RULES_OF_GRADING == {"response_mapping", "extractor", "checker", "supervisor"}
 
 
 @pytest.mark.parametrize(
@@ -92,7 +129,7 @@ def test_an_oracle_is_the_model_that_it_simulates():
         (
             {"name": "recording", "pairing": "occurrence", "of": {"name": "openai", "temperature": 1}},
             {},
-            {"name": "openai", "temperature": 1, "pairing": "occurrence", "occurrence": None},
+            {"name": "openai", "temperature": 1, "pairing": "occurrence"},
         ),
     ],
 )
@@ -114,6 +151,13 @@ def test_runs_that_are_shared():
     assert "inherits" in not_independent(grandchild, sibling)[0]
     file = {"a/live": PinnedFile(sha256="1" * 64, size=1)}
     assert "same recording" in not_independent(arm(recordings=file), arm("e" * 64, recordings=file))[0]
+    both = file | {"b/live": file["a/live"]}
+    assert not_independent(arm(recordings=both), arm(stack={"name": "b"}, recordings=both)) == [
+        "BASE and NEW are made of the same recording"
+    ]
+    apart = file | {"b/live": PinnedFile(sha256="2" * 64, size=1)}
+    assert not_independent(arm(recordings=apart), arm(stack={"name": "b"}, recordings=apart)) == []
+    assert len(not_independent(arm(recordings=file), arm(recordings=file))) == 1
 
 
 def test_arms_that_repeat_one_draw():
