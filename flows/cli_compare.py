@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
+from flows.cli_options import DEFAULT_STORE, StoreOption, check_output, misuse
 
 if TYPE_CHECKING:  # imported by the command, so that `--help` answers at once
     from evalnoise.readers.arms import Arm
@@ -71,11 +71,16 @@ def compare(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object with every pair.")] = False,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write every pair into a CSV file.", metavar="FILE")] = None,
+    spreadsheet_safe: Annotated[
+        bool, typer.Option("--spreadsheet-safe", help="In --csv, put ' before names that a spreadsheet takes for formulas.")
+    ] = False,
     chart: Annotated[
         Path | None, typer.Option("--chart", help="Write the charts: a name that ends in .svg, .png or .html.", metavar="FILE")
     ] = None,
 ) -> None:
     """Compare models pair by pair: difference, its noise in parts, z, p, Holm's p, and what averaging would bring."""
+    from evalnoise.report.charts import write_chart
+    from flows.cli_errors import printable
     from flows.views.compare import print_compared
     from flows.views.compare_data import Asked, Sort, compared, write_csv
 
@@ -85,6 +90,7 @@ def compare(
         raise misuse(f"--covers {covers}: expected population or benchmark")
     if average and len(average) != 2:
         raise misuse(f"--average: expected two patterns, found {len(average)}")
+    _check_outputs(csv, chart, store, spreadsheet_safe=spreadsheet_safe)
     panel = (
         _file_panel(file, arms, model=model, task=task, sample=sample, score=score)
         if file is not None
@@ -96,15 +102,28 @@ def compare(
         covers=covers, sort=Sort(sort), plan_tasks=plan_tasks, plan_samples=plan_samples, average=tuple(average or ()), null=null
     )
     found = compared(panel, asked)
-    if csv is not None:
-        write_csv(csv, found)
-        typer.echo(f"Wrote {csv}", err=True)
-    if chart is not None:
-        from evalnoise.report.charts import write_chart
+    # What was computed is shown also where a file cannot be written, and written also where a pipe has closed.
+    try:
+        print_compared(found, everything=everything, as_json=as_json)
+    finally:
+        if csv is not None:
+            write_csv(csv, found, spreadsheet_safe=spreadsheet_safe)
+            typer.echo(f"Wrote {printable(str(csv))}", err=True)
+        if chart is not None:
+            write_chart(chart, panel, found.pairs, found.names)
+            typer.echo(f"Wrote {printable(str(chart))}", err=True)
 
-        write_chart(chart, panel, found.pairs, found.names)
-        typer.echo(f"Wrote {chart}", err=True)
-    print_compared(found, everything=everything, as_json=as_json)
+
+def _check_outputs(csv: Path | None, chart: Path | None, store: Path, *, spreadsheet_safe: bool) -> None:
+    if spreadsheet_safe and csv is None:
+        raise misuse("--spreadsheet-safe is about --csv FILE")
+    if csv is not None:
+        check_output("--csv", csv, store)
+    if chart is not None:
+        from evalnoise.report.charts import chart_suffix
+
+        check_output("--chart", chart, store)
+        chart_suffix(chart)
 
 
 def _file_panel(file: Path, arms: list[str] | None, *, model: str, task: str, sample: str, score: str) -> Panel:

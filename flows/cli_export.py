@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
+from flows.cli_options import DEFAULT_STORE, IN_STORE, StoreOption, check_output, in_store, misuse
 
 
 def export(
@@ -42,7 +42,7 @@ def export(
     form = ExportFormat.CSV if csv else ExportFormat.PARQUET
     with closing(connect(store)) as connection:
         try:
-            sources = _sources(connection, what, output, form, force=force)
+            sources = _sources(connection, what, output, form, store=store, force=force)
             rows = write(connection, sources, form, spreadsheet_safe=spreadsheet_safe)
         except QueryError as error:
             raise misuse(str(error)) from None
@@ -50,19 +50,18 @@ def export(
         typer.echo(f"{printable(str(path))}  {counted(number, 'row')}")
 
 
-def _sources(connection: object, what: str | None, output: Path, form: str, *, force: bool) -> dict[Path, str]:
+def _sources(connection: object, what: str | None, output: Path, form: str, *, store: Path, force: bool) -> dict[Path, str]:
     """The query of each file."""
     from evalnoise.readers.export import exportable, ordered
 
     if what is None:
         if output.exists() and not output.is_dir():
             raise misuse(f"{output}: expected a folder, because every view and table gets a file of its own; found a file")
+        if in_store(output, store):
+            raise misuse(f"--output {output}: {IN_STORE}")
         found = {output / f"{name}.{form}": _whole(name) for name in exportable()}
     else:
-        if output.is_dir():
-            raise misuse(f"{output}: expected the name of a file, found a folder")
-        if not output.parent.is_dir():
-            raise misuse(f"{output}: expected a folder that is there, found no {output.parent}")
+        check_output("--output", output, store)
         if re.fullmatch(r"\w+", what) and what not in exportable():
             raise misuse(f"expected a query, or one of {', '.join(exportable())}; found {what!r}")
         found = {output: _whole(what) if what in exportable() else ordered(connection, what)}

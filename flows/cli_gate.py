@@ -12,7 +12,7 @@ from flows.cli_options import DEFAULT_STORE, IN_STORE, StoreOption, in_store, mi
 if TYPE_CHECKING:  # imported where they are needed, so that `--help` answers at once
     from evalnoise.readers.sameness import Aspect
     from evalnoise.stats.gates.gate import GateRule
-    from tasks.gating import Compared
+    from tasks.gating import Compared, Outcome
 
 _ARM = "STUDY, STUDY/CONDITION or STUDY/STACK/CONDITION"
 _CLAIMS, _RULES, _ALLOWED = ("benchmark", "population"), ("claim", "article"), ("suite", "grader", "judge", "sampling")
@@ -61,23 +61,15 @@ def gate(
     """Decide whether NEW may replace BASE: block (exit 12), pass (0), or inconclusive (13), on a declared claim."""
     import json
 
-    from evalnoise.stats.gates.aa import ARTICLE_SEED
-    from flows.cli_errors import printable
     from flows.views.gate import as_json as facts_of
     from flows.views.gate import exit_code, print_gate
-    from flows.views.gate_files import github_lines, write_failed, write_junit
-    from schemas.errors import ExitCode, StoreError
+    from flows.views.gate_files import github_lines
     from tasks.gating import compare, find, named_twice, together
 
     if junit is not None:
-        if in_store(junit, store) or in_store(junit, base_store or store):
-            raise misuse(f"--junit {junit}: {IN_STORE}")
-        # A report of an earlier gate must not stand for this one if this one fails.
-        write_failed(junit, "the gate failed before it decided: standard error says why")
+        _begin_report(junit, {store, base_store or store})
     declared = _rule(margin, claim, alpha, one_sided=one_sided, tolerate=tolerate, max_unmeasured=max_unmeasured, seed=seed or 0)
-    if rule not in _RULES:
-        raise misuse(f"--rule {rule}: expected {' or '.join(_RULES)}")
-    published = None if rule == "claim" else ARTICLE_SEED if seed is None else seed
+    published = _published(rule, seed)
     allowed = _allowed(allow or [])
     pairs = [(base, new), *map(_pair, also or [])]
     members = [
@@ -98,15 +90,32 @@ def gate(
         for line in github_lines(outcome):
             typer.echo(line, err=as_json)
     if junit is not None:
-        # Last: what was decided has been printed.
-        try:
-            write_junit(outcome, junit)
-        except StoreError as error:
-            if exit_code(outcome) == ExitCode.OK:
-                raise
-            # A block stays a block.
-            typer.secho(f"error: {printable(str(error))}", fg=typer.colors.RED, err=True)
+        _report(outcome, junit)
     raise typer.Exit(exit_code(outcome))
+
+
+def _begin_report(junit: Path, stores: set[Path]) -> None:
+    """A report of an earlier gate must not stand for this one if this one fails."""
+    from flows.views.gate_files import write_failed
+
+    if any(in_store(junit, store) for store in stores):
+        raise misuse(f"--junit {junit}: {IN_STORE}")
+    write_failed(junit, "the gate failed before it decided: standard error says why")
+
+
+def _report(outcome: Outcome, junit: Path) -> None:
+    """Comes last, when the decision has been printed. Where the report cannot be written, a block still ends as a block."""
+    from flows.cli_errors import printable
+    from flows.views.gate import exit_code
+    from flows.views.gate_files import write_junit
+    from schemas.errors import ExitCode, StoreError
+
+    try:
+        write_junit(outcome, junit)
+    except StoreError as error:
+        if exit_code(outcome) == ExitCode.OK:
+            raise
+        typer.secho(f"error: {printable(str(error))}", fg=typer.colors.RED, err=True)
 
 
 def _rule(
@@ -129,6 +138,17 @@ def _rule(
         )
     except ValueError as error:
         raise misuse(str(error)) from None
+
+
+def _published(rule: str, seed: int | None) -> int | None:
+    """The published rule's seed; None where it was not asked for."""
+    from evalnoise.stats.gates.aa import ARTICLE_SEED
+
+    if rule not in _RULES:
+        raise misuse(f"--rule {rule}: expected {' or '.join(_RULES)}")
+    if rule == "claim":
+        return None
+    return ARTICLE_SEED if seed is None else seed
 
 
 def _allowed(names: list[str]) -> set[Aspect]:

@@ -9,6 +9,9 @@ import typer
 
 DEFAULT_STORE = Path("evalnoise-store")
 
+_OWN = ("studies", "protocols", "recordings", "evalnoise.duckdb", "evalnoise.duckdb.wal")
+IN_STORE = "expected a place outside the store's own files, which would be lost"
+
 StudyFile = Annotated[Path, typer.Argument(help="The study file (YAML).", metavar="STUDY")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N tasks, in the benchmark's order.", metavar="N")]
 Replicates = Annotated[int | None, typer.Option("--replicates", min=1, help="Replicates instead of the study's.", metavar="R")]
@@ -16,6 +19,22 @@ Overrides = Annotated[
     list[str] | None, typer.Option("--set", help="Change a value of the study: path=value. Repeatable.", metavar="PATH=VALUE")
 ]
 StoreOption = Annotated[Path, typer.Option("--store", envvar="EVALNOISE_STORE", help="Folder that holds results.", metavar="DIR")]
+
+
+def check_output(option: str, path: Path, store: Path) -> None:
+    """Refuse, before any work, a place that no result can go to: no folder, or among the files that a store lives by."""
+    if path.is_dir():
+        raise misuse(f"{option} {path}: expected the name of a file, found a folder")
+    if not path.parent.is_dir():
+        raise misuse(f"{option} {path}: expected a folder that is there, found no {path.parent}")
+    if in_store(path, store):
+        raise misuse(f"{option} {path}: {IN_STORE}")
+
+
+def in_store(path: Path, store: Path) -> bool:
+    """Whether a path is one of a store's own files or folders, or below one."""
+    target, root = path.resolve(), store.resolve()
+    return bool({root / name for name in _OWN} & {target, *target.parents})
 
 
 def misuse(message: str) -> typer.Exit:

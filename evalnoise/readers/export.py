@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,14 +15,14 @@ from typing import Any, Final, TypeVar
 
 import duckdb
 
-from evalnoise.store.files import TEMPORARY, make_folder, sync_folder, writing
+from evalnoise.store.files import TEMPORARY, make_folder, remove_abandoned, sync_folder, writing
 from schemas.errors import StoreError
 from schemas.tables import TABLES
 from schemas.views import load_views
 
 T = TypeVar("T")
-_FORMULA: Final = "^[=+@\\t\\r-]"
-"""Texts that a spreadsheet takes for a formula."""
+_FORMULA: Final = "^[=+@\\t\\r\\n\uff1d\uff0b\uff20\uff0d-]"
+"""Texts that a spreadsheet takes for a formula: it takes full-width signs for the plain ones."""
 _NESTED: Final = ("STRUCT(", "MAP(", "UNION(")
 
 
@@ -65,6 +66,11 @@ def ordered(connection: Any, query: str) -> str:
     return text if "ORDER_MODIFIER" in kinds else f"SELECT * FROM (\n{text}\n) ORDER BY ALL"  # noqa: S608 - the user's own query
 
 
+def spreadsheet_text(text: str) -> str:
+    """The text with an apostrophe before it if a spreadsheet would take it for a formula."""
+    return f"'{text}" if re.match(_FORMULA, text) else text
+
+
 def export(connection: Any, sources: Mapping[Path, str], form: ExportFormat, *, spreadsheet_safe: bool = False) -> dict[Path, int]:
     """Write the rows of each query to its file; all are written under temporary names before the first takes its place.
 
@@ -74,7 +80,7 @@ def export(connection: Any, sources: Mapping[Path, str], form: ExportFormat, *, 
         connection: A connection to a catalog, as of `evalnoise.connect`.
         sources: Queries by the file that gets their rows; a file that is there is replaced.
         form: How files are written.
-        spreadsheet_safe: CSV only: put an apostrophe before texts that a spreadsheet would take for formulas.
+        spreadsheet_safe: CSV only: put an apostrophe before texts and names of columns that a spreadsheet would take for formulas.
 
     Returns:
         Rows by file.
@@ -88,6 +94,7 @@ def export(connection: Any, sources: Mapping[Path, str], form: ExportFormat, *, 
     try:
         for path, query in sources.items():
             make_folder(path.parent)
+            remove_abandoned(path.parent)
             rows[path] = _copy(connection, query, path, temporary[path], form, spreadsheet_safe=spreadsheet_safe)
             with writing(path):
                 _sync(temporary[path])
@@ -137,13 +144,15 @@ def interruptible(connection: Any, work: Callable[[], T]) -> T:
 
 def _csv_column(name: str, kind: str, *, safe: bool) -> str:
     column = _quoted(name)
+    called = _quoted(spreadsheet_text(name)) if safe else column
     if kind.endswith("]") or kind.startswith(_NESTED):
-        return f"to_json({column})::VARCHAR AS {column}"
+        return f"to_json({column})::VARCHAR AS {called}"
     if kind == "BLOB":
-        return f"lower(hex({column})) AS {column}"
-    if safe and kind == "VARCHAR":
-        return f"CASE WHEN regexp_matches({column}, {_literal(_FORMULA)}) THEN '''' || {column} ELSE {column} END AS {column}"
-    return column
+        return f"lower(hex({column})) AS {called}"
+    if safe and kind.startswith(("VARCHAR", "ENUM")):
+        text = f"{column}::VARCHAR"
+        return f"CASE WHEN regexp_matches({text}, {_literal(_FORMULA)}) THEN '''' || {text} ELSE {text} END AS {called}"
+    return f"{column} AS {called}"
 
 
 def _parquet_column(name: str, kind: str) -> str:

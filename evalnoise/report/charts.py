@@ -16,6 +16,7 @@ from evalnoise.readers.panel import Panel
 from evalnoise.stats.models.beta_theory import beta_se
 from evalnoise.stats.models.difficulty import Difficulty, difficulty
 from evalnoise.stats.models.noise import AllPairs
+from evalnoise.store.files import write_result
 from schemas.errors import DataError
 
 SUFFIXES: Final = (".svg", ".png", ".html")
@@ -56,18 +57,22 @@ def write_chart(path: Path, panel: Panel, found: AllPairs, names: tuple[str, ...
         names: The models' names as they are to be shown, without control characters.
 
     Raises:
-        DataError: The name has another ending, or the file cannot be written.
+        DataError: The name has another ending.
+        StoreError: The file cannot be written; what was there is as it was.
     """
+    suffix = chart_suffix(path)
+    spec = chart_spec(panel, found, names)
+    write_result(path, _rendered(spec, suffix))
+
+
+def chart_suffix(path: Path) -> str:
+    """The ending that says the format. Raises DataError for one that says none."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise DataError(
             str(path), expected=f"a name that ends in {', '.join(SUFFIXES)}", found="another", remedy="Name it otherwise."
         )
-    spec = chart_spec(panel, found, names)
-    try:
-        path.write_bytes(_rendered(spec, suffix))
-    except OSError as error:
-        raise DataError(str(path), expected="a file that can be written", found=str(error), remedy="Name another place.") from None
+    return suffix
 
 
 def _rendered(spec: dict[str, Any], suffix: str) -> bytes:

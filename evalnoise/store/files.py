@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from schemas.errors import StoreError
 
 TEMPORARY = ".tmp"
 """Ending of files that are not finished. Whoever holds a study's lock may remove them."""
+_UNFINISHED = re.compile(rf"\.([1-9]\d*)-[0-9a-f]{{32}}{re.escape(TEMPORARY)}")
 
 _RETRY = "give the same command again; nothing that was sealed is lost."
 _REMEDIES = {
@@ -90,6 +92,40 @@ def write_file(path: Path, data: bytes) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def write_result(path: Path, data: bytes) -> None:
+    """Write a file that a user named: as `write_file`; what is there and is no file, as a pipe, is written in its place.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    if path.exists() and not path.is_file():
+        with writing(path):
+            path.write_bytes(data)
+        return
+    make_folder(path.parent)
+    remove_abandoned(path.parent)
+    write_file(path, data)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove unfinished files of processes of this machine that are gone, as after `kill -9`, however young."""
+    for path in folder.glob(f".*{TEMPORARY}"):
+        found = _UNFINISHED.fullmatch(path.name)
+        if found is not None and not _alive(int(found[1])):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def remove_stale(folder: Path, *, older_than: float = 3600.0) -> None:

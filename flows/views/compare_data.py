@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import fnmatch
+import io
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evalnoise.readers.export import spreadsheet_text
 from evalnoise.readers.panel import Panel
 from evalnoise.stats.estimate import Covers
 from evalnoise.stats.models.beta_theory import BetaFit, beta_fit, beta_ratios
@@ -21,9 +23,9 @@ from evalnoise.stats.models.checkpoints import Averaging, NullCheck, averaging, 
 from evalnoise.stats.models.noise import BELOW_ZERO, AllPairs, PairNoise, predicted_se
 from evalnoise.stats.models.pair_intervals import intervals, t_p_values
 from evalnoise.stats.models.pairs import all_pairs
+from evalnoise.store.files import write_result
 from flows.cli_errors import printable
 from flows.cli_options import misuse
-from schemas.errors import DataError
 
 Floats = NDArray[np.float64]
 
@@ -211,16 +213,15 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def write_csv(path: Path, found: Compared) -> None:
-    """Every pair, a row each, floats with all their digits; undefined is empty."""
-    columns = [*_COLUMNS]
-    try:
-        with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as out:
-            writer = csv.DictWriter(out, columns, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows(found))
-    except OSError as error:
-        raise DataError(str(path), expected="a file that can be written", found=str(error), remedy="Name another place.") from None
+def write_csv(path: Path, found: Compared, *, spreadsheet_safe: bool = False) -> None:
+    """Every pair, a row each, floats with all their digits; undefined is empty. Raises StoreError; then the old file is there."""
+    safe = spreadsheet_text if spreadsheet_safe else str
+    out = io.StringIO()
+    writer = csv.DictWriter(out, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in rows(found):
+        writer.writerow({name: safe(value) if isinstance(value, str) else value for name, value in row.items()})
+    write_result(path, out.getvalue().encode("utf-8", "backslashreplace"))
 
 
 _COLUMNS = (

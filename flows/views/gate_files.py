@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from evalnoise.stats.gates.gate import Decision
+from evalnoise.store.files import write_result
+from flows.cli_errors import printable
 from flows.views.gate import as_json, benchmark_sentence, one_line, sentence
-from schemas.errors import StoreError
 from tasks.gating import Compared, Outcome
 
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -24,7 +25,7 @@ _FACTS: Final = (
 
 def write_junit(outcome: Outcome, path: Path) -> None:
     """Write a report with a test case for each benchmark: a failure for block, an error for inconclusive. Raises StoreError."""
-    _write(path, junit(outcome))
+    write_result(path, junit(outcome))
 
 
 def write_failed(path: Path, message: str) -> None:
@@ -32,16 +33,7 @@ def write_failed(path: Path, message: str) -> None:
     suite = ET.Element("testsuite", name="evalnoise gate", tests="1", failures="0", errors="1", skipped="0")
     case = ET.SubElement(suite, "testcase", classname="evalnoise.gate", name="gate", time="0")
     ET.SubElement(case, "error", type="failed", message=_xml(message)).text = _xml(message)
-    _write(path, _bytes(suite))
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        found = error.strerror or str(error)
-        raise StoreError(str(path), expected="a place that can be written", found=found, remedy="Give another file.") from None
+    write_result(path, _bytes(suite))
 
 
 def junit(outcome: Outcome) -> bytes:
@@ -80,8 +72,8 @@ def _verdict(case: ET.Element, member: Compared) -> None:
 
 
 def _xml(text: str) -> str:
-    """Text without the characters that XML 1.0 cannot hold, not even escaped."""
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+    """Text without the characters that XML 1.0 cannot hold, not even escaped; others that do not show are escaped as in print."""
+    return printable(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 def github_lines(outcome: Outcome) -> Iterator[str]:

@@ -10,7 +10,7 @@ from evalnoise.report import charts
 from evalnoise.report.charts import chart_spec, write_chart
 from evalnoise.stats.models.pairs import all_pairs
 from evalnoise.stats.models.samples import samples_of
-from schemas.errors import DataError
+from schemas.errors import DataError, StoreError
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 NAMES = (HOSTILE, "b & c", "]]><!--", "\u2028datum['a']")
@@ -54,7 +54,8 @@ def test_other_endings_and_places(panel, tmp_path):
     found = all_pairs(panel.samples)
     with pytest.raises(DataError, match=r"ends in [.]svg"):
         write_chart(tmp_path / "c.pdf", panel, found, NAMES)
-    with pytest.raises(DataError, match="can be written"):
+    (tmp_path / "no").write_text("a file")
+    with pytest.raises(StoreError, match="can be written"):
         write_chart(tmp_path / "no" / "c.svg", panel, found, NAMES)
 
 

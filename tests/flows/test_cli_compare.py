@@ -93,7 +93,7 @@ def test_csv_and_charts(results, tmp_path):
     page = (tmp_path / "out.html").read_text("utf-8")
     assert page.count("</script>") == 2
     assert "<img" not in page.split("vegaEmbed(")[-1]
-    assert "can be written" in run("--file", path, "--csv", tmp_path / "no" / "x.csv", code=4)
+    assert "a folder that is there" in run("--file", path, "--csv", tmp_path / "no" / "x.csv", code=2)
     assert "ends in .svg" in run("--file", path, "--chart", tmp_path / "x.pdf", code=4)
 
 

@@ -385,7 +385,7 @@ def test_a_report_that_cannot_be_written_is_no_success(root, tmp_path, monkeypat
 
     monkeypatch.setattr("flows.views.gate_files.write_junit", full)
     result = invoke("gate", "base", "worse", "--store", root, "--junit", tmp_path / "gate.xml")
-    assert result.exit_code == 6
+    assert result.exit_code == 12
     assert "Decision: block" in result.stdout
 
 
