@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
+from flows.cli_options import DEFAULT_STORE, MOST_RESAMPLES, StoreOption, misuse
 
 if TYPE_CHECKING:  # imported where they are needed, so that `--help` answers at once
     from evalnoise.readers.counts import Judged
@@ -45,7 +45,7 @@ def agreement(
         float, typer.Option("--confidence-max", help="Of a file: what full confidence is called, 100 or 1.", metavar="C")
     ] = 100.0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of a file: seed of the bootstrap.")] = 0,
-    resamples: Annotated[int, typer.Option("--resamples", min=100, help="Of a file: resamples.")] = 20_000,
+    resamples: Annotated[int, typer.Option("--resamples", min=100, max=MOST_RESAMPLES, help="Of a file: resamples.")] = 20_000,
     level: Annotated[float, typer.Option("--level", help="Of a file: confidence level.")] = 0.95,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, with all intervals.")] = False,
     store: StoreOption = DEFAULT_STORE,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
+from flows.cli_options import DEFAULT_STORE, StoreOption, check_finite, misuse
 
 _ARM = "An arm: STUDY/STACK/CONDITION, shortened where there is only one."
 ArmArgument = Annotated[str, typer.Argument(help=_ARM, metavar="ARM")]
@@ -158,6 +158,8 @@ def design(
         raise misuse("expected either an arm or its variances, found both")
     if arm is not None and effect is not None:
         raise misuse("--effect needs the variances of a difference: give --task and --generation; one arm has its own alone")
+    check_finite(price_generation=price_generation, price_grade=price_grade, price_task=price_task)
+    check_finite(task=task, generation=generation, grader=grader)
     from evalnoise.stats.planning.design import Bounds, Prices, Variances
     from flows.views.design import Wanted, measured, print_design
 
@@ -176,6 +178,7 @@ def design(
 
 
 def _prices(price_a: float | None, price_b: float | None) -> tuple[float, float] | None:
+    check_finite(price_a=price_a, price_b=price_b)
     if price_a is None and price_b is None:
         return None
     if price_a is None or price_b is None:

@@ -139,11 +139,13 @@ def _store_panel(store: Path, texts: list[str], condition: str | None) -> Panel:
     import evalnoise
     from evalnoise.readers.arms import find_arms
     from evalnoise.readers.panel import panel_of_arms
+    from flows.views.fitness import warn_of_arms
 
     if not texts:
         raise misuse("expected arms as STUDY/STACK/CONDITION, a study with several stacks, or --file")
     with closing(evalnoise.connect(store)) as connection:
         found = [arm for text in texts for arm in find_arms(connection, store, text, condition=condition)]
+        warn_of_arms(connection, found)
     _refuse_twice([arm.label for arm in found])
     if len(found) == 1:
         raise misuse(_one_arm(found[0]))

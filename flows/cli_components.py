@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
+from flows.cli_options import DEFAULT_STORE, MOST_RESAMPLES, StoreOption, check_finite, misuse
 
 if TYPE_CHECKING:  # imported by the command, so that `--help` answers at once
     from evalnoise.readers.grades import Grades
@@ -42,7 +43,9 @@ def components(
     tol: Annotated[float, typer.Option("--tol", help="How small the grader's term must be beside the tasks' variance.")] = 0.05,
     dependability: Annotated[float, typer.Option("--dependability", help="Dependability to reach.")] = 0.9,
     level: Annotated[float, typer.Option("--level", help="Confidence level.")] = 0.95,
-    resamples: Annotated[int, typer.Option("--resamples", min=100, help="Resamples of the task bootstrap.")] = 20_000,
+    resamples: Annotated[
+        int, typer.Option("--resamples", min=100, max=MOST_RESAMPLES, help="Resamples of the task bootstrap.")
+    ] = 20_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Its seed.")] = 0,
     reml: Annotated[bool, typer.Option("--reml", help="Cross-check by restricted maximum likelihood; can take minutes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
@@ -52,6 +55,7 @@ def components(
     from evalnoise.report.components import Wishes, component_report
     from evalnoise.stats.planning.design import Prices
 
+    check_finite(price_generation=price_generation, price_grade=price_grade, price_task=price_task, tol=tol)
     columns = Columns(task=task, generation=generation, grade=grade, score=score)
     grades = _grades(target, store, columns, scale)
     prices = Prices(generation=price_generation, grade=price_grade, task=price_task)
@@ -71,15 +75,18 @@ def _grades(target: str, store: Path, columns: Any, scale: tuple[float, float]) 
 
     path = Path(target)
     if path.is_file() or path.suffix.lower() in _ENDINGS:
-        if not scale[0] < scale[1]:
-            raise misuse(f"--scale {scale[0]:g} {scale[1]:g}: expected the smallest score before the largest")
+        if not (scale[0] < scale[1] and isfinite(scale[0]) and isfinite(scale[1])):
+            raise misuse(f"--scale {scale[0]:g} {scale[1]:g}: expected two finite numbers, the smallest score before the largest")
         return read_grades(path, columns, scale=scale)
     from contextlib import closing
 
     from evalnoise.store.catalog import connect
+    from flows.views.fitness import warn
 
     with closing(connect(store)) as connection:
-        return find_grades(connection, store, target)
+        found = find_grades(connection, store, target)
+    warn(found.against)
+    return found
 
 
 def _reml(grades: Grades, report: ComponentReport) -> Reml:
@@ -96,7 +103,7 @@ def _print(report: ComponentReport, fit: Reml | None, *, as_json: bool) -> None:
         import json
 
         checked = {} if fit is None else {"reml": asdict(fit) | {"agrees": fit.agrees}}
-        typer.echo(json.dumps(facts(report) | checked))
+        typer.echo(json.dumps(facts(report) | checked, allow_nan=False))
         return
     for line in lines(report):
         typer.echo(printable(line))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,8 @@ import typer
 
 DEFAULT_STORE = Path("evalnoise-store")
 
+MOST_RESAMPLES = 10_000_000
+"""As in a study's `analysis`."""
 _OWN = ("studies", "protocols", "recordings", "evalnoise.duckdb", "evalnoise.duckdb.wal")
 IN_STORE = "expected a place outside the store's own files, which would be lost"
 
@@ -19,6 +22,13 @@ Overrides = Annotated[
     list[str] | None, typer.Option("--set", help="Change a value of the study: path=value. Repeatable.", metavar="PATH=VALUE")
 ]
 StoreOption = Annotated[Path, typer.Option("--store", envvar="EVALNOISE_STORE", help="Folder that holds results.", metavar="DIR")]
+
+
+def check_finite(**values: float | None) -> None:
+    """Refuse infinities and NaN; names are those of options, with _ for -."""
+    for name, value in values.items():
+        if value is not None and not math.isfinite(value):
+            raise misuse(f"--{name.replace('_', '-')} {value!r}: expected a finite number")
 
 
 def check_output(option: str, path: Path, store: Path) -> None:

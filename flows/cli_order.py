@@ -18,6 +18,7 @@ ArmArgument = Annotated[
     str, typer.Argument(help="STUDY, STUDY/CONDITION or STUDY/STACK/CONDITION (or a protocol's first digits).", metavar="ARM")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+_MOST_RUNS = 10**12
 _SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 
@@ -67,7 +68,10 @@ def tasks(
     if of not in {"w", "score"}:
         raise misuse(f"--of {of}: expected w or score")
     if against is not None:
-        print_against(_arm(store, arm), _arm(store, against), of=of, top=top, as_json=as_json)
+        one, other = _arm(store, arm), _arm(store, against)
+        if one.label == other.label:
+            raise misuse(f"--against {against}: expected another arm than {one.label}")
+        print_against(one, other, of=of, top=top, as_json=as_json)
     elif of == "score":
         raise misuse("--of score needs --against: one score has no noise to share out")
     else:
@@ -123,7 +127,9 @@ def sequential(
     passes: Annotated[int | None, typer.Option("--passes", min=0, help="Passes so far, with --runs.", metavar="S")] = None,
     runs: Annotated[
         int | None,
-        typer.Option("--runs", min=1, help="Independent trials so far, for instance one run each of new tasks.", metavar="N"),
+        typer.Option(
+            "--runs", min=1, max=_MOST_RUNS, help="Independent trials so far, for instance one run each of new tasks.", metavar="N"
+        ),
     ] = None,
     covers: Annotated[
         str,
@@ -207,9 +213,12 @@ def _arm(store: Path, text: str) -> Arm:
 
     from evalnoise.readers.arms import find_arm
     from evalnoise.store.catalog import connect
+    from flows.views.fitness import warn_of_arms
 
     with closing(connect(store)) as connection:
-        return find_arm(connection, store, text)
+        arm = find_arm(connection, store, text)
+        warn_of_arms(connection, [arm])
+    return arm
 
 
 def _level(value: float, option: str) -> None:

@@ -212,7 +212,7 @@ def write_record(record: Record) -> None:
     """Replace the state file as a whole."""
     path = server_folder() / "server.json"
     fresh = path.with_suffix(".tmp")
-    fresh.write_text(json.dumps(asdict(record), indent=1) + "\n", encoding="utf-8")
+    fresh.write_text(json.dumps(asdict(record), indent=1, allow_nan=False) + "\n", encoding="utf-8")
     fresh.replace(path)
 
 

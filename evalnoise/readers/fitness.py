@@ -20,8 +20,14 @@ def unfit_for_decisions(connection: Any, arm: Arm, name: str) -> list[str]:
     Checks about another stack or condition of the protocol do not count.
     """
     cells = arm.cells
-    place = {"study": cells.study, "protocol": cells.protocol, "stack": cells.stack, "condition": cells.condition}
-    found = [f"{name}: {sentence}" for (sentence,) in connection.execute(_BLOCKING, place).fetchall()]
-    if not arm.complete:
+    place = (cells.study, cells.protocol, cells.stack, cells.condition)
+    return unfit_place(connection, place, name, complete=arm.complete)
+
+
+def unfit_place(connection: Any, place: tuple[str, str, str, str], name: str, *, complete: bool) -> list[str]:
+    """The same of a study, protocol, stack and condition, which may be a judge's."""
+    wanted = dict(zip(("study", "protocol", "stack", "condition"), place, strict=True))
+    found = [f"{name}: {sentence}" for (sentence,) in connection.execute(_BLOCKING, wanted).fetchall()]
+    if not complete:
         found.insert(0, f"{name}: its protocol is not complete, so its numbers may still change")
     return found

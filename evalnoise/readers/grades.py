@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evalnoise.readers.arms import find_arm, find_protocol
 from evalnoise.readers.counts import Judged, read_judged
+from evalnoise.readers.fitness import unfit_for_decisions, unfit_place
 from evalnoise.readers.longtable import Kind, Wanted, read_long_table
 from evalnoise.store.store import SHORT, Store
 from schemas.errors import DataError
@@ -42,6 +43,8 @@ class Grades:
     """Grades that are missing: unmeasured cells, unparsed verdicts, empty fields. They are in no number."""
     notes: tuple[str, ...] = ()
     """What a reader must know of them."""
+    against: tuple[str, ...] = ()
+    """What speaks against deciding by them: sentences of `fitness`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +158,9 @@ def find_grades(connection: Any, store: str | Path, text: str) -> Grades:
                 one for one in read_judged(connection, study, digest) if one.condition == parts[-1] and wanted in {None, one.stack}
             ]
             if len(found) == 1:
-                return _of_verdicts(found[0], f"{study} ({digest[:SHORT]})", complete=status == "complete")
+                complete, place = status == "complete", (study, digest, found[0].stack, found[0].condition)
+                made = _of_verdicts(found[0], f"{study} ({digest[:SHORT]})", complete=complete)
+                return replace(made, against=tuple(unfit_place(connection, place, made.source, complete=complete)))
     arm = find_arm(connection, store, text)
     frozen = arm.kind in {"replay", "reverify"}
     cells, measured = arm.cells, arm.cells.measured
@@ -175,6 +180,7 @@ def find_grades(connection: Any, store: str | Path, text: str) -> Grades:
         scores=cells.scores[measured],
         missing=int((~measured).sum()),
         notes=tuple(notes),
+        against=tuple(unfit_for_decisions(connection, arm, arm.label)),
     )
 
 

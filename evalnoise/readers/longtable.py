@@ -19,6 +19,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from schemas.errors import DataError
 
@@ -28,7 +29,7 @@ _READERS: Final = {
     ".tsv": "read_csv($path, header = true, auto_detect = false, delim = '\t', quote = '\"', escape = '\"', columns = {columns})",
     ".jsonl": "read_json($path, format = 'newline_delimited', columns = {columns})",
     ".ndjson": "read_json($path, format = 'newline_delimited', columns = {columns})",
-    ".parquet": "read_parquet($path)",
+    ".parquet": "(FROM read_parquet($path)) AS t({columns})",
 }
 _YES: Final = ("true", "pass", "passed")
 _NO: Final = ("false", "fail", "failed")
@@ -68,11 +69,20 @@ def read_long_table(path: Path, wanted: Mapping[str, Wanted]) -> pa.Table:
             return _read(connection, path, reader, wanted)
         except duckdb.InterruptException:
             raise KeyboardInterrupt from None
-        except (duckdb.Error, UnicodeDecodeError) as error:
-            said = " ".join(str(error).split())[:300]
+        except (duckdb.Error, pa.ArrowException, UnicodeError) as error:
+            said = _said(error)
             raise DataError(
                 str(path), expected=f"a table in {FORMATS}", found=said, remedy="Check the file, and that its name says its format."
             ) from None
+
+
+def _said(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    if "state machine reached an invalid state" in text:
+        return "lines that are no CSV: line ends of more than one kind (LF, CR LF, CR), or a quotation mark out of place"
+    if "cannot encode str as UTF-8" in text:
+        return "a name of a file or column that is not UTF-8"
+    return text[:300]
 
 
 def _reader(path: Path) -> str:
@@ -86,13 +96,7 @@ def _reader(path: Path) -> str:
 
 
 def _read(connection: Any, path: Path, reader: str, wanted: Mapping[str, Wanted]) -> pa.Table:
-    there = (
-        _header(path, ("\t" if "\t" in reader else ","), wanted)
-        if "read_csv" in reader
-        else [one.column for one in wanted.values()]
-    )
-    names = ", ".join(f"{_quoted(name, mark=chr(39))}: 'VARCHAR'" for name in there)
-    source = _Source(connection, path, reader.replace("{columns}", "{" + names + "}"))
+    source = _Source(connection, path, reader.replace("{columns}", _columns(path, reader, wanted)))
     columns = {str(row[0]): str(row[1]) for row in source.rows("DESCRIBE SELECT * FROM {source}")}
     found = dict(_present(source, wanted, columns, typed="read_json" in reader))
     parts = ", ".join(f"{_value(want, columns[want.column])} AS {_quoted(key)}" for key, want in found.items())
@@ -103,24 +107,47 @@ def _read(connection: Any, path: Path, reader: str, wanted: Mapping[str, Wanted]
     return pa.table({key: array.dictionary_encode() if found[key].kind is Kind.TEXT else array for key, array in made.items()})
 
 
+def _columns(path: Path, reader: str, wanted: Mapping[str, Wanted]) -> str:
+    """The columns that DuckDB is told, in its language: those that a file has, or, of JSON, those that are looked for."""
+    if "read_parquet" in reader:
+        with path.open("rb") as file:
+            names = list(pq.read_schema(file).names)
+        return ", ".join(_quoted(name) for name in _distinct(path, names, wanted))
+    is_csv = "read_csv" in reader
+    there = _header(path, "\t" if "\t" in reader else ",", wanted) if is_csv else [one.column for one in wanted.values()]
+    return "{" + ", ".join(f"{_quoted(name, mark=chr(39))}: 'VARCHAR'" for name in there) + "}"
+
+
 def _header(path: Path, mark: str, wanted: Mapping[str, Wanted]) -> list[str]:
-    """The names in a file's first line, empty and repeated ones made distinct; DataError if a wanted one stands twice."""
+    """The names in a file's first line, distinct."""
     opening = gzip.open if path.name.lower().endswith(".gz") else open
     try:
         with opening(path, "rt", encoding="utf-8-sig", newline="") as file:
-            names = next(csv.reader(file, delimiter=mark), [])
+            names = next(csv.reader(file, delimiter=mark), None)
+            ends = file.newlines
     except (csv.Error, OSError, EOFError) as error:
         raise DataError(str(path), expected="a header line", found=str(error)[:200], remedy="Check the file.") from None
+    if not names:
+        found = "an empty file" if names is None else "an empty line"
+        raise DataError(str(path), expected="a header in the first line", found=found, remedy="Begin the file with its header.")
+    broken = next((name for name in names if "\n" in name or "\r" in name), None)
+    if broken is not None and ends != "\n":
+        # DuckDB would take the rows for a part of the header.
+        found = f"a line end in the name {broken[:_SHOWN]!r}"
+        raise DataError(str(path), expected="a header in one line", found=found, remedy="Rename the column.")
+    return _distinct(path, names, wanted)
+
+
+def _distinct(path: Path, names: list[str], wanted: Mapping[str, Wanted]) -> list[str]:
+    """A file's names, empty and repeated ones made distinct; DataError if a wanted one stands twice."""
     for one in wanted.values():
         if names.count(one.column) > 1:
             found = f"{names.count(one.column)} of that name"
             raise DataError(str(path), expected=f"one column {one.column!r}", found=found, remedy="Rename the others.")
-    if not names:
-        raise DataError(str(path), expected="a header line", found="an empty file", remedy="Check the file.")
     # Case counts for us and not for DuckDB.
     folded = [name.casefold() for name in names]
     kept = {one.column for one in wanted.values()}
-    return [name if name in kept or (name and folded.count(name.casefold()) == 1) else f"\x00{i}" for i, name in enumerate(names)]
+    return [name if name in kept or (name and folded.count(name.casefold()) == 1) else f"\x01{i}" for i, name in enumerate(names)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,8 @@ def _chosen(path: Path, have: Sequence[str], required: Sequence[str], optional: 
 def _csv(path: Path, required: Sequence[str], optional: Sequence[str]) -> dict[str, Texts]:
     parse = pa_csv.ParseOptions(newlines_in_values=True)
     try:
-        with pa_csv.open_csv(path, parse_options=parse) as opened:
+        # Arrow opens no name that is not UTF-8.
+        with path.open("rb") as file, pa_csv.open_csv(file, parse_options=parse) as opened:
             have = opened.schema.names
         names = _chosen(path, have, required, optional)
         options = pa_csv.ConvertOptions(
@@ -148,7 +149,8 @@ def _csv(path: Path, required: Sequence[str], optional: Sequence[str]) -> dict[s
             quoted_strings_can_be_null=True,
             null_values=[""],
         )
-        table = pa_csv.read_csv(path, parse_options=parse, convert_options=options)
+        with path.open("rb") as file:
+            table = pa_csv.read_csv(file, parse_options=parse, convert_options=options)
     except pa.ArrowInvalid as error:
         raise bad(path, "a CSV file in UTF-8 with a header line", str(error)) from None
     return {name: _texts(table.column(name)) for name in names}
@@ -156,9 +158,10 @@ def _csv(path: Path, required: Sequence[str], optional: Sequence[str]) -> dict[s
 
 def _parquet(path: Path, required: Sequence[str], optional: Sequence[str]) -> dict[str, Texts]:
     try:
-        opened = pq.ParquetFile(path)
-        names = _chosen(path, opened.schema_arrow.names, required, optional)
-        table = opened.read(columns=names)
+        with path.open("rb") as file:
+            opened = pq.ParquetFile(file)
+            names = _chosen(path, opened.schema_arrow.names, required, optional)
+            table = opened.read(columns=names)
     except (pa.ArrowInvalid, OSError) as error:
         raise bad(path, "a Parquet file", str(error)) from None
     found = {}
@@ -199,7 +202,7 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
         row += 1
         try:
             value = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # also for integers of more digits than Python reads
             raise bad(f"{path}, row {row}", "a JSON object", str(error), "Every line is one object.") from None
         if not isinstance(value, dict):
             raise bad(f"{path}, row {row}", "a JSON object", line, "Every line is one object.")

@@ -78,7 +78,7 @@ def print_arms_budget(
     check_plan(0.0, 0.0, 1, delta, **options)
     found = _found(arms, delta, runs_a=runs_a, prices=prices, **options)
     if as_json:
-        typer.echo(json.dumps(_facts(found)))
+        typer.echo(json.dumps(_facts(found), allow_nan=False))
         return
     for line in _lines(found, priced=prices is not None):
         say(line)

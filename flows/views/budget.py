@@ -34,7 +34,7 @@ def print_number_budget(
         facts: dict[str, Any] = {"w": w[0], "tasks": tasks, "n_tasks": tasks, "delta": delta, "alpha": alpha, "power": power}
         arms = "equal w" if w[0] == w[1] else "unequal w"
         facts |= {"method": f"two-sided normal test of two independent arms of {arms}", "covers": "benchmark"}
-        typer.echo(json.dumps({"runs": runs, **facts} | ({"w_b": w[1], "arms": asdict(pair)} if pair else {})))
+        typer.echo(json.dumps({"runs": runs, **facts} | ({"w_b": w[1], "arms": asdict(pair)} if pair else {}), allow_nan=False))
         return
     enough = f"{counted(runs, 'run')} per arm {'resolves' if runs == 1 else 'resolve'} a difference of {delta!r}"
     typer.echo(f"{enough} on {counted(tasks, 'task')} (alpha {alpha!r}, power {power!r}).")

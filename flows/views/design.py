@@ -29,6 +29,7 @@ from evalnoise.stats.planning.design import (
 from evalnoise.store.catalog import connect
 from flows.cli_errors import printable
 from flows.cli_options import misuse
+from flows.views.fitness import warn
 from flows.views.sql import aligned
 
 _TASKS, _GENERATIONS, _GRADES = (100, 200, 400, 800), (1, 3, 5), (1, 3, 5)
@@ -53,6 +54,7 @@ def measured(store: Path, text: str) -> tuple[Variances, Bounds, tuple[str, ...]
     """
     with closing(connect(store)) as connection:
         grades = find_grades(connection, store, text)
+    warn(grades.against)
     found = components_of(from_long(grades.task, grades.output, grades.scores, n_tasks=len(grades.tasks)))
     notes = [f"variances of {grades.source}", *grades.notes]
 
@@ -93,7 +95,7 @@ def print_design(
             "wanted": asdict(wanted),
         }
         facts |= {"table": [asdict(cell) for cell in cells], "floors": floors, "covers": "population", "notes": list(notes)}
-        typer.echo(json.dumps(facts | {"cheapest": None if found is None else asdict(found)}))
+        typer.echo(json.dumps(facts | {"cheapest": None if found is None else asdict(found)}, allow_nan=False))
         return
     for note in notes:
         typer.echo(printable(note))

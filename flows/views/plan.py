@@ -187,7 +187,7 @@ def print_plan(plan: Plan, store: Path) -> None:
 
 def checker_text(identity: Mapping[str, Any]) -> str:
     """A checker, or another package's provider, in few words: name, version, the distribution if that is not evalnoise, options."""
-    options = ", ".join(f"{name} {json.dumps(value)}" for name, value in identity["options"].items())
+    options = ", ".join(f"{name} {json.dumps(value, allow_nan=False)}" for name, value in identity["options"].items())
     whence = f" of {identity['distribution']}" if identity["distribution"] else ""
     return f"{identity['name']} {identity['version']}{whence}{f' ({options})' if options else ''}"
 

@@ -17,6 +17,7 @@ from evalnoise.stats.planning.power import AchievedPower, Effect, achieved_power
 from evalnoise.store.catalog import connect
 from flows.cli_errors import printable
 from flows.views.budget import BENCHMARK
+from flows.views.fitness import warn_of_arms
 from flows.views.sql import aligned
 
 _DRAWN_ONCE = {"replay", "reverify"}
@@ -30,7 +31,9 @@ def say(text: str) -> None:
 def find_arms(store: Path, texts: Sequence[str]) -> list[Arm]:
     """The arms that texts name, from one connection."""
     with closing(connect(store)) as connection:
-        return [find_arm(connection, store, text) for text in texts]
+        arms = [find_arm(connection, store, text) for text in texts]
+        warn_of_arms(connection, arms)
+    return arms
 
 
 def arm_warnings(arms: Sequence[Arm], unmatched: Sequence[int] = ()) -> Iterator[str]:
@@ -80,7 +83,7 @@ def print_power(
     ]
     if as_json:
         facts = {"arm": arm.label, "protocol": arm.frozen.digest(), "method": f"simulation, {Method.CLOPPER_PEARSON}"}
-        typer.echo(json.dumps(facts | {"power": [asdict(one) for one in found]}))
+        typer.echo(json.dumps(facts | {"power": [asdict(one) for one in found]}, allow_nan=False))
         return
     for line in (arm.label, *arm_warnings([arm]), *power_lines(found), BENCHMARK):
         say(line)

@@ -27,7 +27,7 @@ def print_ranking(store: Path, texts: Sequence[str], *, level: float, as_json: b
     found = ranking(*shared.counts(cells), level=level)
     if as_json:
         names = [{"label": arm.label, "protocol": arm.frozen.digest(), "kind": arm.kind} for arm in arms]
-        typer.echo(json.dumps({"arms": names, "method": f"normal, {Method.PLUG_IN}", **asdict(found)}))
+        typer.echo(json.dumps({"arms": names, "method": f"normal, {Method.PLUG_IN}", **asdict(found)}, allow_nan=False))
         return
     for line in arm_warnings(arms, shared.unmatched):
         say(line)

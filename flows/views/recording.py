@@ -59,7 +59,7 @@ def print_list(folders: Sequence[RecordingFolder], *, as_json: bool) -> None:
         rows.append([printable(folder.path.name), *counts, manifest.digest[:SHORT], printable(source_text(manifest))])
         facts.append({"name": folder.path.name, **_facts(manifest)})
     if as_json:
-        typer.echo(json.dumps(facts))
+        typer.echo(json.dumps(facts, allow_nan=False))
         return
     header = ["recording", "tasks", "repl.", "requests", "responses", "digest", "source"]
     for line in _fitting(header, rows) if rows else ["no recordings"]:
@@ -87,7 +87,7 @@ def print_recording(folder: RecordingFolder, rows: Sequence[Recorded], *, task: 
     if as_json:
         facts = _facts(manifest) | {"classes": Counter(row.response.response_class.value for row in told)}
         answers = [_answer(row) for row in told] if task is not None else []
-        typer.echo(json.dumps(facts | ({"answers": answers} if task is not None else {})))
+        typer.echo(json.dumps(facts | ({"answers": answers} if task is not None else {}), allow_nan=False))
         return
     if task is not None:
         for row in told:
@@ -113,7 +113,7 @@ def print_difference(a: Side, b: Side, found: Difference, *, everything: bool, a
     """What differs between two sides."""
     if as_json:
         facts = {"same": found.same, "requests": [_side(one) for one in found.requests], "texts": [_change(c) for c in found.texts]}
-        typer.echo(json.dumps({"a": a.label, "b": b.label, **facts}))
+        typer.echo(json.dumps({"a": a.label, "b": b.label, **facts}, allow_nan=False))
         return
     say(f"a: {a.label}, {counted(len(a.rows), 'response')}\nb: {b.label}, {counted(len(b.rows), 'response')}")
     if not found:
@@ -128,8 +128,15 @@ def print_difference(a: Side, b: Side, found: Difference, *, everything: bool, a
 def print_coupling(a: Side, b: Side, found: Coupling, *, everything: bool, as_json: bool) -> None:
     """Whether a shared replay is valid, and which requests break it."""
     if as_json:
-        facts = {"valid": found.valid, "requests": found.requests, "tasks": found.tasks, "replicates": found.replicates}
-        typer.echo(json.dumps({"a": a.label, "b": b.label, **facts, "broken": [_side(one) for one in found.broken]}))
+        facts: dict[str, Any] = {
+            "valid": found.valid,
+            "requests": found.requests,
+            "tasks": found.tasks,
+            "replicates": found.replicates,
+        }
+        typer.echo(
+            json.dumps({"a": a.label, "b": b.label, **facts, "broken": [_side(one) for one in found.broken]}, allow_nan=False)
+        )
         return
     say(f"a: {a.label}\nb: {b.label}")
     if found.valid:
