@@ -237,7 +237,7 @@ class TestDesign:
             (("--half-width", "0.05"), "give --price-generation"),
             (("--half-width", "0.05", "--effect", "0.1"), "found both"),
             (("--half-width", "0.05", "--price-generation", "1"), "a grade that costs nothing"),
-            (("--half-width", "0.05", "--price-generation", "nan"), "price of a generation"),
+            (("--half-width", "0.05", "--price-generation", "nan"), "expected a finite number"),
             (("--level", "2"), "confidence level"),
         ],
     )

@@ -124,7 +124,7 @@ def test_reml(tmp_path):
 
 def test_misuse(tmp_path):
     path = small(tmp_path, (3, 2, 2))
-    assert "expected the smallest score before the largest" in run(path, "--scale", 1, 0, code=2)
+    assert "the smallest score before the largest" in run(path, "--scale", 1, 0, code=2)
     assert "between 0 and 1" in run(path, "--level", 2, code=2)
     assert "between 0 and 1" in run(path, "--dependability", 1, code=2)
     assert "tol is above 0" in run(path, "--tol", 0, code=2)
