@@ -23,6 +23,7 @@ PARTS = (
     "bootstrap",
     "analyse",
     "pairs",
+    "coverage",
 )
 
 
