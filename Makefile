@@ -28,13 +28,15 @@ live-demo: .venv/.ready ## a real model on this machine, measured: 15 minutes, n
 	@$(MAKE) --no-print-directory .venv-live/.ready || true
 	@$(BIN)/python -m perf.local_model --store $(LIVE_STORE) $(LIVE_ARGS) || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
+BESIDE := tests/schemas tests/evalnoise tests/perf \
+  $(foreach name,agreement budget compare components gate order refusals,tests/flows/test_cli_$(name).py)
 test: .venv/.ready ## every test; TEST_ARGS="-k budget" for some
 ifdef TEST_ARGS
 	$(BIN)/pytest $(TEST_ARGS)
 else
 	@# In two processes: the tests that need neither server nor engine run beside those that do, and are shown when both have ended.
-	@$(BIN)/pytest tests/schemas tests/evalnoise >.tests-beside 2>&1 & beside=$$!; \
-	$(BIN)/pytest --ignore tests/schemas --ignore tests/evalnoise; ended=$$?; \
+	@$(BIN)/pytest $(BESIDE) >.tests-beside 2>&1 & beside=$$!; \
+	$(BIN)/pytest $(BESIDE:%=--ignore=%); ended=$$?; \
 	wait $$beside; other=$$?; cat .tests-beside; rm -f .tests-beside; \
 	[ $$ended -eq 0 ] && [ $$other -eq 0 ]
 endif
