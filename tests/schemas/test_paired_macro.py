@@ -170,7 +170,7 @@ def test_a_study_means_its_newest_complete_protocol_and_digits_mean_one(sql) -> 
     scores = np.array([[1.0, 0.0], [1.0, 1.0]])
     put(sql, {"x": scores, "y": scores}, OLD)
     # Both are missing, and DuckDB looks at them side by side.
-    with pytest.raises(duckdb.Error, match="no outcomes of s/a/[xy]; name"):
+    with pytest.raises(duckdb.Error, match=r"no outcomes of s/a/[xy]; name"):
         row(sql)
     found = row(sql, "aaaa/a/x", "aaaaaa/a/y")
     assert (found["protocol_a"], found["protocol_b"], found["difference"]) == (OLD, OLD, 0.0)
