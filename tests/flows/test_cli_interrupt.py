@@ -30,7 +30,7 @@ def test_a_query_is_stopped(tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "here").mkdir()
     found = subprocess.run(
         [sys.executable, "-c", _SCRIPT, *command, "--store", str(tmp_path / "store")],
-        cwd=tmp_path / "here", capture_output=True, text=True, timeout=30, check=False,
+        cwd=tmp_path / "here", capture_output=True, text=True, timeout=300, check=False,
         env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin"},
     )  # fmt: skip
     assert found.returncode == 130, found.stderr
