@@ -13,7 +13,6 @@ if TYPE_CHECKING:  # imported where they are needed, so that `--help` answers at
     from evalnoise.readers.counts import Judged
     from evalnoise.report.agreement import Block, Drawn
 
-_SUFFIXES = (".csv", ".jsonl", ".parquet")
 _STUDY_FILES = (".yaml", ".yml")
 
 
@@ -51,13 +50,14 @@ def agreement(
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
     """Say how steady a grader is, how right it is against execution or human labels, and how much graders agree."""
+    from evalnoise.readers.tablefile import is_table_name
     from evalnoise.report.agreement import Drawn
 
     if not 0 < level < 1:
         raise misuse(f"--level {level!r}: expected a number between 0 and 1, for instance 0.95")
     if confidence_max <= 0:
         raise misuse(f"--confidence-max {confidence_max!r}: expected 100 or 1")
-    if Path(what).suffix.lower() in _SUFFIXES or (Path(what).is_file() and Path(what).suffix not in _STUDY_FILES):
+    if is_table_name(what) or (Path(what).is_file() and Path(what).suffix not in _STUDY_FILES):
         if judge or labels:
             raise misuse("--judge and --labels are for a study; name a study in the place of the file")
         drawn = Drawn(seed=seed, resamples=resamples, level=level)

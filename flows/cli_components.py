@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # imported by the command, so that `--help` answers at once
     from evalnoise.stats.nested.reml import Reml
 
 _TARGET = "A file of grades (.csv, .tsv, .jsonl or .parquet), or STUDY/STACK/CONDITION, which may be a judge's condition."
-_ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".gz")
 
 
 def components(
@@ -72,9 +71,10 @@ def components(
 def _grades(target: str, store: Path, columns: Any, scale: tuple[float, float]) -> Grades:
     """The grades of a file, where the target is one or is named like one; else of a store."""
     from evalnoise.readers.grades import find_grades, read_grades
+    from evalnoise.readers.tablefile import is_table_name
 
     path = Path(target)
-    if path.is_file() or path.suffix.lower() in _ENDINGS:
+    if path.is_file() or is_table_name(target):
         if not (scale[0] < scale[1] and isfinite(scale[0]) and isfinite(scale[1])):
             raise misuse(f"--scale {scale[0]:g} {scale[1]:g}: expected two finite numbers, the smallest score before the largest")
         return read_grades(path, columns, scale=scale)

@@ -19,7 +19,6 @@ ArmArgument = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 _MOST_RUNS = 10**12
-_SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 
 def drift(
@@ -174,17 +173,15 @@ def sequential(
 
 
 def _observations(what: str, store: Path, *, covers: str, shuffle: int | None) -> Observations:
-    from evalnoise.readers.sequence import run_scores, stated_scores, task_scores
+    from evalnoise.readers.sequence import read_scores, run_scores, stated_scores, task_scores
+    from evalnoise.readers.tablefile import is_table_name
 
     if covers not in {"population", "benchmark"}:
         raise misuse(f"--covers {covers}: expected population or benchmark")
     if what == "-":
         return stated_scores(_lines())
-    if Path(what).suffix.lower() in _SUFFIXES:
-        from evalnoise.readers.tablefile import floats, read_columns
-
-        path = Path(what)
-        return stated_scores(floats(path, "score", read_columns(path, ["score"])["score"], low=0.0, high=1.0))
+    if is_table_name(what):
+        return read_scores(Path(what))
     if covers == "benchmark":
         if shuffle is not None:
             raise misuse("--shuffle is about tasks; the runs of --covers benchmark stay in the order of time")

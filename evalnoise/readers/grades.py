@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from evalnoise.readers.arms import find_arm, find_protocol
+from evalnoise.readers.columns import codes, numbers, refuse_outside, refuse_repeats
 from evalnoise.readers.counts import Judged, read_judged
 from evalnoise.readers.fitness import unfit_for_decisions, unfit_place
-from evalnoise.readers.longtable import Kind, Wanted, read_long_table
+from evalnoise.readers.tablefile import Kind, Wanted, read_table
 from evalnoise.store.store import SHORT, Store
 from schemas.errors import DataError
 
@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 ABSENT: Final = "-"
 """Name of a column that the file does without: one generation of each task, or one grade of each generation."""
-_REMEDY: Final = "docs/guide/components.md shows the format."
+_SCALE: Final = "Say the smallest and largest score with --scale LOW HIGH, or mend the row."
 _NAME_IT: Final = "Name it with --task, --generation, --grade or --score; `--grade -` says that each generation has one grade."
 
 
@@ -65,7 +65,7 @@ def read_grades(path: Path, columns: Columns | None = None, *, scale: tuple[floa
     """Grades of a file, one row per grade; tasks may differ in their generations, and generations in their grades.
 
     Args:
-        path: A table as of `read_long_table`.
+        path: A table as of `read_table`.
         columns: What its columns are called.
         scale: Smallest and largest score that there can be.
 
@@ -78,22 +78,20 @@ def read_grades(path: Path, columns: Columns | None = None, *, scale: tuple[floa
     optional = {"generation": names.generation, "grade": names.grade}
     wanted |= {key: Wanted(name) for key, name in optional.items() if name != ABSENT}
     try:
-        table = read_long_table(path, wanted)
+        table = read_table(path, wanted)
     except DataError as error:
         if not error.expected.startswith("a column"):
             raise
         raise DataError(error.where, expected=error.expected, found=error.found, remedy=_NAME_IT) from None
-    if not table.num_rows:
-        raise DataError(str(path), expected="a row per grade", found="no row", remedy=_REMEDY)
-    tasks, task = _codes(table, "task")
-    generation, grade = (_codes(table, key)[1] if key in wanted else np.zeros(len(task), dtype=np.int64) for key in optional)
+    tasks, task = codes(table, "task")
+    generation, grade = (codes(table, key)[1] if key in wanted else np.zeros(len(task), dtype=np.int64) for key in optional)
     output = _number(task, generation)
     given = [name for name in (names.task, *optional.values()) if name != ABSENT]
-    _refuse_twice(path, given, _number(output, grade))
-    scores = table["score"].combine_chunks()
-    known = ~np.asarray(scores.is_null(), dtype=np.bool_)
-    values = np.asarray(scores.fill_null(scale[0]), dtype=np.float64)
-    _refuse_range(path, names.score, values, scale)
+    missing = "" if len(given) == 3 else " If tasks have several generations or grades, name the column that numbers them."
+    copies = f"Number the grades of a generation, or take the copies out.{missing}"
+    refuse_repeats(path, given, _number(output, grade), expected="each grade once", remedy=copies)
+    values, known = numbers(table, "score")
+    refuse_outside(path, names.score, values, scale, known=known, remedy=_SCALE)
     return Grades(
         source=str(path),
         tasks=tasks,
@@ -104,43 +102,10 @@ def read_grades(path: Path, columns: Columns | None = None, *, scale: tuple[floa
     )
 
 
-def _codes(table: pa.Table, key: str) -> tuple[tuple[str, ...], Ints]:
-    column = table[key].combine_chunks()
-    return tuple(column.dictionary.to_pylist()), np.asarray(column.indices, dtype=np.int64)
-
-
 def _number(outer: Ints, inner: Ints) -> Ints:
     """One number for each pair."""
     pairs = outer * (int(inner.max(initial=0)) + 1) + inner
     return np.asarray(np.unique(pairs, return_inverse=True)[1], dtype=np.int64).ravel()
-
-
-def _refuse_twice(path: Path, names: list[str], places: Ints) -> None:
-    order = np.argsort(places, kind="stable")
-    again = order[1:][places[order][1:] == places[order][:-1]]
-    if not again.size:
-        return
-    row = int(again.min())
-    first = int(np.flatnonzero(places == places[row])[0])
-    missing = "" if len(names) == 3 else " If tasks have several generations or grades, name the column that numbers them."
-    raise DataError(
-        f"{path}, row {row + 1}, columns {', '.join(names)}",
-        expected="each grade once",
-        found=f"the same as in row {first + 1}" + (f" ({again.size} rows are such)" if again.size > 1 else ""),
-        remedy=f"Number the grades of a generation, or take the copies out.{missing}",
-    )
-
-
-def _refuse_range(path: Path, column: str, values: NDArray[np.float64], scale: tuple[float, float]) -> None:
-    low, high = scale
-    bad = np.flatnonzero((values < low) | (values > high))
-    if bad.size:
-        raise DataError(
-            f"{path}, row {int(bad[0]) + 1}, column {column!r}",
-            expected=f"a score from {low:g} to {high:g}",
-            found=f"{float(values[bad[0]])!r}" + (f" (and {bad.size - 1} more out of range)" if bad.size > 1 else ""),
-            remedy="Say the smallest and largest score with --scale LOW HIGH, or mend the row.",
-        )
 
 
 # --- from a store --------------------------------------------------------------------------------------------------------

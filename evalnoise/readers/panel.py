@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from evalnoise.readers.arms import Arm
-from evalnoise.readers.longtable import Kind, Wanted, read_long_table
+from evalnoise.readers.columns import codes, numbers, refuse_outside, refuse_repeats
 from evalnoise.readers.pairing import shared_tasks
+from evalnoise.readers.tablefile import Kind, Wanted, read_table
 from evalnoise.stats.models.samples import Samples, samples_of, samples_of_cells
 from schemas.errors import DataError
 
@@ -111,16 +111,15 @@ def panel_of_file(
         "sample": Wanted(sample, optional=True),
         "score": Wanted(score, Kind.NUMBER),
     }
-    table = read_long_table(path, wanted)
-    scores = table["score"].combine_chunks()
-    known = ~np.asarray(scores.is_null())
-    values = np.asarray(scores.fill_null(0.0), dtype=np.float64)
-    _refuse_range(path, score, values)
-    (models, model_codes), (tasks, task_codes) = _codes(table, "model"), _codes(table, "task")
-    if not models:
-        raise DataError(str(path), expected="rows", found="none", remedy="A table needs a row per sample.")
+    table = read_table(path, wanted)
+    values, known = numbers(table, "score")
+    refuse_outside(path, score, values, (0.0, 1.0), known=known, remedy="Divide the scores by the largest that there can be.")
+    (models, model_codes), (tasks, task_codes) = codes(table, "model"), codes(table, "task")
     if "sample" in table.column_names:
-        _refuse_twice(path, sample, model_codes, task_codes, _codes(table, "sample")[1])
+        which, number = codes(table, "sample")
+        places = (model_codes * len(tasks) + task_codes) * len(which) + number
+        expected, remedy = "each sample of a model and task once", "Number the samples of a task, or take the copies out."
+        refuse_repeats(path, [sample], places, expected=expected, remedy=remedy)
     if names:
         rows = _rows_of(path, models, names)[model_codes]
         chosen = rows >= 0
@@ -166,35 +165,4 @@ def _refuse_apart(path: Path, samples: Samples) -> None:
             expected="a task with scores of two models",
             found="none: no two models have a task in common",
             remedy="Check that the tasks of all models are named alike.",
-        )
-
-
-def _codes(table: pa.Table, column: str) -> tuple[tuple[str, ...], Any]:
-    array = table[column].combine_chunks()
-    return tuple(array.dictionary.to_pylist()), np.asarray(array.indices, dtype=np.int64)
-
-
-def _refuse_range(path: Path, column: str, values: Any) -> None:
-    bad = np.flatnonzero((values < 0) | (values > 1))
-    if bad.size:
-        raise DataError(
-            f"{path}, row {int(bad[0]) + 1}, column {column!r}",
-            expected="a score between 0 and 1",
-            found=f"{float(values[bad[0]])!r}" + (f" (and {bad.size - 1} more out of range)" if bad.size > 1 else ""),
-            remedy="Divide the scores by the largest that there can be.",
-        )
-
-
-def _refuse_twice(path: Path, column: str, models: Any, tasks: Any, samples: Any) -> None:
-    place = (models * (int(tasks.max(initial=0)) + 1) + tasks) * (int(samples.max(initial=0)) + 1) + samples
-    order = np.argsort(place, kind="stable")
-    again = order[1:][place[order][1:] == place[order][:-1]]
-    if again.size:
-        row = int(again.min())
-        first = int(np.flatnonzero(place == place[row])[0])
-        raise DataError(
-            f"{path}, row {row + 1}, column {column!r}",
-            expected="each sample of a model and task once",
-            found=f"the same as in row {first + 1}" + (f" ({again.size} rows are such)" if again.size > 1 else ""),
-            remedy="Number the samples of a task, or take the copies out.",
         )

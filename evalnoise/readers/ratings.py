@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from evalnoise.readers.tablefile import Texts, bad, bad_cell, column_names, floats, full, read_columns
+from evalnoise.readers.columns import at_row, codes, numbers, refuse_outside
+from evalnoise.readers.tablefile import Kind, Wanted, column_names, read_table
 from schemas.errors import DataError
 
 Ints = NDArray[np.int64]
@@ -27,6 +29,13 @@ _ONE_RATER: Final = "rater"
 _OWN: Final = ("item", "confidence", "reference")
 """Columns of a wide file that are no raters."""
 _MOST_CATEGORIES = 1_000
+_LONG: Final = {
+    "item": Wanted("item"),
+    "rating": Wanted("rating", Kind.HOLES),
+    "rater": Wanted("rater", optional=True),
+    "confidence": Wanted("confidence", Kind.NUMBER, optional=True),
+    "reference": Wanted("reference", Kind.HOLES, optional=True),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +82,7 @@ def read_ratings(path: Path, *, confidence_max: float = 100.0, raters: Sequence[
     reference that stands in one row of an item is the item's.
 
     Args:
-        path: A .csv, .jsonl or .parquet file.
+        path: A table file, as of `read_table`.
         confidence_max: What full confidence is called: 100 or 1.
         raters: Columns of a wide file that are raters; none: the file is long, or all its other columns are.
 
@@ -82,23 +91,18 @@ def read_ratings(path: Path, *, confidence_max: float = 100.0, raters: Sequence[
     """
     if wide := tuple(raters) or _wide(column_names(path)):
         return _read_wide(path, wide)
-    columns = read_columns(path, ("item", "rating"), ("rater", "confidence", "reference"))
-    items = full(path, "item", columns["item"])
-    rows = len(items)
-    said_by = full(path, "rater", columns["rater"]) if "rater" in columns else np.full(rows, _ONE_RATER, dtype=object)
-    given: dict[str, Texts] = {name: columns[name] for name in ("rating", "reference") if name in columns}
-    categories, values, binary, codes = _coded(path, given)
-    names, item_at = _numbered(items)
-    rater_names, rater_at = _numbered(said_by)
-    sure = _confidence(path, columns.get("confidence"), rows, confidence_max)
+    table = read_table(path, _LONG)
+    names, item_at = codes(table, "item")
+    one_rater = ((_ONE_RATER,), np.zeros(len(item_at), dtype=np.int64))
+    rater_names, rater_at = codes(table, "rater") if "rater" in table.column_names else one_rater
+    given = {name: codes(table, name) for name in ("rating", "reference") if name in table.column_names}
+    said = _coded(path, given)
+    rating, sure = said.codes["rating"], _confidence(path, table, confidence_max)
     made = tuple(
-        _rater(name, item_at[rater_at == number], codes["rating"][rater_at == number], sure[rater_at == number], len(names))
+        _rater(name, item_at[rater_at == number], rating[rater_at == number], sure[rater_at == number], len(names))
         for number, name in enumerate(rater_names)
     )
-    reference = None
-    if "reference" in codes:
-        reference = _reference(path, item_at, codes["reference"], columns["reference"], len(names))
-    return Ratings(names, made, categories, values, binary, reference)
+    return _ratings(path, names, item_at, made, said)
 
 
 def _wide(names: Sequence[str]) -> tuple[str, ...]:
@@ -110,51 +114,60 @@ def _wide(names: Sequence[str]) -> tuple[str, ...]:
 
 def _read_wide(path: Path, raters: Sequence[str]) -> Ratings:
     if twice := [name for name in raters if list(raters).count(name) > 1 or name in _OWN]:
-        raise bad(path, "distinct columns of raters, none of them item, confidence or reference", f"{twice[0]!r}")
-    columns = read_columns(path, ("item", *raters), ("reference",))
-    names, item_at = _numbered(full(path, "item", columns["item"]))
-    categories, values, binary, codes = _coded(path, {name: columns[name] for name in columns if name != "item"})
+        raise _bad(path, "distinct columns of raters, none of them item, confidence or reference", f"{twice[0]!r}")
+    wanted = {"item": Wanted("item")} | {f"rater {name}": Wanted(name, Kind.HOLES) for name in raters}
+    table = read_table(path, wanted | {"reference": Wanted("reference", Kind.HOLES, optional=True)})
+    names, item_at = codes(table, "item")
+    said = _coded(path, {key.removeprefix("rater "): codes(table, key) for key in table.column_names if key != "item"})
     unsure = np.full(len(item_at), np.nan)
-    made = tuple(_rater(name, item_at, codes[name], unsure, len(names)) for name in raters)
+    made = tuple(_rater(name, item_at, said.codes[name], unsure, len(names)) for name in raters)
+    return _ratings(path, names, item_at, made, said)
+
+
+def _ratings(path: Path, names: tuple[str, ...], item_at: Ints, raters: tuple[Rater, ...], said: _Said) -> Ratings:
     reference = None
-    if "reference" in codes:
-        reference = _reference(path, item_at, codes["reference"], columns["reference"], len(names))
-    return Ratings(names, made, categories, values, binary, reference)
+    if "reference" in said.codes:
+        reference = _reference(path, item_at, said, len(names))
+    return Ratings(names, raters, said.categories, said.values, said.binary, reference)
 
 
-def _numbered(texts: Texts) -> tuple[tuple[str, ...], Ints]:
-    """Distinct texts in the order of their first row, and each row's place among them."""
-    places: dict[str, int] = {}
-    at = np.array([places.setdefault(str(text), len(places)) for text in texts], dtype=np.int64)
-    return tuple(places), at
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What stands in all columns of ratings together."""
+
+    categories: tuple[str, ...]
+    values: tuple[float, ...] | None
+    binary: bool
+    codes: dict[str, Ints]
+    """Of each column, places in `categories`."""
 
 
-def _coded(path: Path, columns: dict[str, Texts]) -> tuple[tuple[str, ...], tuple[float, ...] | None, bool, dict[str, Ints]]:
-    """Categories over all columns, their numbers if they have, whether they are pass and fail, and each column's codes."""
-    said = {str(text) for column in columns.values() for text in column if text is not None}
+def _coded(path: Path, columns: dict[str, tuple[tuple[str, ...], Ints]]) -> _Said:
+    """The categories over all columns, given as `codes` gives them. Raises DataError."""
+    said = {word for words, _ in columns.values() for word in words}
     if not said:
-        raise bad(path, "at least one rating", "none")
+        raise _bad(path, "at least one rating", "none")
     if {word.lower() for word in said} <= PASSING | FAILING:
-        place = {word: int(word.lower() in PASSING) for word in said}
-        return ("fail", "pass"), None, True, {name: _codes(column, place) for name, column in columns.items()}
+        passing = {word: int(word.lower() in PASSING) for word in said}
+        return _Said(categories=("fail", "pass"), values=None, binary=True, codes=_placed(columns, passing))
     if len(said) > _MOST_CATEGORIES:
-        raise bad(path, f"at most {_MOST_CATEGORIES} different ratings", str(len(said)), "Round them.")
-    numbers = {word: _number(word) for word in said}
-    numeric = [word for word, value in numbers.items() if value is not None]
-    if numeric and len(numeric) < len(said):
-        _refuse_mixture(path, columns, numbers)
-    if numeric:
-        values = sorted({value for value in numbers.values() if value is not None})
-        place = {word: values.index(value) for word, value in numbers.items() if value is not None}
-        names = tuple(f"{value:g}" for value in values)
-        return names, tuple(values), False, {name: _codes(column, place) for name, column in columns.items()}
-    ordered = sorted(said)
-    place = {word: number for number, word in enumerate(ordered)}
-    return tuple(ordered), None, False, {name: _codes(column, place) for name, column in columns.items()}
+        raise _bad(path, f"at most {_MOST_CATEGORIES} different ratings", str(len(said)), "Round them.")
+    values = {word: _number(word) for word in said}
+    numeric = sorted({value for value in values.values() if value is not None})
+    if not numeric:
+        ordered = tuple(sorted(said))
+        places = _placed(columns, {word: place for place, word in enumerate(ordered)})
+        return _Said(categories=ordered, values=None, binary=False, codes=places)
+    if None in values.values():
+        _refuse_mixture(path, columns, values)
+    place = {word: numeric.index(value) for word, value in values.items() if value is not None}
+    categories = tuple(f"{value:g}" for value in numeric)
+    return _Said(categories=categories, values=tuple(numeric), binary=False, codes=_placed(columns, place))
 
 
-def _codes(column: Texts, place: dict[str, int]) -> Ints:
-    return np.array([NONE if text is None else place[text] for text in column], dtype=np.int64)
+def _placed(columns: dict[str, tuple[tuple[str, ...], Ints]], place: dict[str, int]) -> dict[str, Ints]:
+    # The last entry is what code -1 takes: no rating.
+    return {name: np.array([*(place[word] for word in words), NONE], dtype=np.int64)[at] for name, (words, at) in columns.items()}
 
 
 def _number(word: str) -> float | None:
@@ -165,30 +178,34 @@ def _number(word: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _refuse_mixture(path: Path, columns: dict[str, Texts], numbers: dict[str, float | None]) -> None:
+def _refuse_mixture(path: Path, columns: dict[str, tuple[tuple[str, ...], Ints]], numbers_of: dict[str, float | None]) -> None:
     """Raise DataError at the first of the ratings that are of the rarer kind."""
-    words = [word for word, value in numbers.items() if value is None]
-    rare = set(words) if 2 * len(words) <= len(numbers) else set(numbers) - set(words)
-    for name, column in columns.items():
-        for row, text in enumerate(column):
-            if text in rare:
-                raise bad_cell(path, row, name, "numbers alone or words alone in all ratings", text)
+    plain = [word for word, value in numbers_of.items() if value is None]
+    rare = set(plain) if 2 * len(plain) <= len(numbers_of) else set(numbers_of) - set(plain)
+    for name, (words, at) in columns.items():
+        rows = np.flatnonzero(np.array([*(word in rare for word in words), False])[at])
+        if rows.size:
+            row = int(rows[0])
+            expected = "numbers alone or words alone in all ratings"
+            raise at_row(path, row, name, expected=expected, found=repr(words[at[row]])[:100])
 
 
-def _confidence(path: Path, column: Texts | None, rows: int, most: float) -> Floats:
+def _confidence(path: Path, table: pa.Table, most: float) -> Floats:
     """Confidence in [0, 1], NaN where none is stated. Raises DataError."""
-    if column is None:
-        return np.full(rows, np.nan)
-    values = floats(path, "confidence", column, low=0.0, high=most, missing=True)
-    stated = values[~np.isnan(values)]
-    if most > 1 and stated.size and float(stated.max()) <= 1 and float(stated.max()) > 0:
-        raise bad(
+    if "confidence" not in table.column_names:
+        return np.full(table.num_rows, np.nan)
+    values, known = numbers(table, "confidence")
+    remedy = "Mend the row, leave the field empty, or say --confidence-max."
+    refuse_outside(path, "confidence", values, (0.0, most), known=known, remedy=remedy, what="a number")
+    largest = float(values.max())
+    if most > 1 and 0 < largest <= 1:
+        raise _bad(
             f"{path}, column confidence",
             f"confidence from 0 to {most:g}",
-            f"none above {stated.max():g}, so it seems to go from 0 to 1",
+            f"none above {largest:g}, so it seems to go from 0 to 1",
             "Say --confidence-max 1, or multiply by 100.",
         )
-    return values / most
+    return np.where(known, values / most, np.nan)
 
 
 def _rater(name: str, items: Ints, codes: Ints, sure: Floats, n_items: int) -> Rater:
@@ -203,18 +220,26 @@ def _rater(name: str, items: Ints, codes: Ints, sure: Floats, n_items: int) -> R
     return Rater(name, table, np.where(stated, confidence, 0.0), stated)
 
 
-def _reference(path: Path, items: Ints, codes: Ints, texts: Texts, n_items: int) -> Ints:
+def _reference(path: Path, items: Ints, said: _Said, n_items: int) -> Ints:
     """The reference of each item. Raises DataError where two rows of one item differ."""
+    known = np.flatnonzero(said.codes["reference"] != NONE)
+    where, which = items[known], said.codes["reference"][known]
     found = np.full(n_items, NONE, dtype=np.int64)
-    for row, (item, code) in enumerate(zip(items, codes, strict=True)):
-        if code != NONE:
-            if found[item] not in (NONE, code):
-                raise bad_cell(path, row, "reference", "the same reference in all rows of an item", texts[row])
-            found[item] = code
+    found[where[::-1]] = which[::-1]  # the first row of an item is written last
+    other = np.flatnonzero(found[where] != which)
+    if other.size:
+        word = said.categories[which[other[0]]]
+        expected = "the same reference in all rows of an item"
+        raise at_row(path, int(known[other[0]]), "reference", expected=expected, found=repr(word)[:100])
     return found
 
 
 def unknown_rater(path: Path, ratings: Ratings, name: str) -> DataError:
     """The error for a rater that a file does not have."""
     known = ", ".join(rater.name for rater in ratings.raters[:20])
-    return bad(path, f"a rater {name!r}", f"raters {known}", "Name one of them.")
+    return _bad(path, f"a rater {name!r}", f"raters {known}", "Name one of them.")
+
+
+def _bad(where: Path | str, expected: str, found: str, remedy: str = "docs/guide/agreement.md shows the format.") -> DataError:
+    """The error for a whole file."""
+    return DataError(str(where)[:400], expected=expected, found=found[:300], remedy=remedy)

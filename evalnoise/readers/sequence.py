@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalnoise.readers.arms import Arm
+from evalnoise.readers.columns import numbers, refuse_missing, refuse_outside
 from evalnoise.readers.sameness import repeats_one_draw
+from evalnoise.readers.tablefile import Kind, Wanted, read_table
 from evalnoise.stats.drift import ORDER_UNKNOWN
 from evalnoise.stats.estimate import Covers
 from evalnoise.stats.resampling import stream
@@ -101,6 +104,14 @@ def run_scores(arm: Arm) -> Observations:
         assumes="replicates are independent and do not drift (`evalnoise drift` tests that)",
         note=f"{dropped} tasks with an unmeasured run are left out" if dropped else "",
     )
+
+
+def read_scores(path: Path) -> Observations:
+    """Scores between 0 and 1 of a table file's column `score`, in its order. Raises DataError."""
+    values, known = numbers(read_table(path, {"score": Wanted("score", Kind.NUMBER)}), "score")
+    refuse_missing(path, "score", known)
+    refuse_outside(path, "score", values, (0.0, 1.0), known=known, remedy="Divide the scores by the largest that there can be.")
+    return stated_scores(values)
 
 
 def stated_scores(values: ArrayLike) -> Observations:

@@ -1,219 +1,349 @@
-"""Table files of users (CSV, JSON Lines, Parquet): columns as text first, typed afterwards; mistakes name row and column."""
+"""Table files of users (CSV, TSV, JSON Lines, Parquet) as Arrow columns by DuckDB; each mistake names file, row and column.
+
+Everything that reads a table of a user's own reads it here. No row becomes a Python object, so that there may be millions.
+"""
 
 from __future__ import annotations
 
+import csv
 import difflib
+import glob
+import gzip
 import json
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from evalnoise.store.files import reading
+from evalnoise.readers.columns import at_row
 from schemas.errors import DataError
 
-Texts = NDArray[np.object_]
-"""Texts, None where a value is missing: an empty CSV field, a JSON or Parquet null."""
-
-SUFFIXES: Final = (".csv", ".jsonl", ".parquet")
+FORMATS: Final = ".csv, .tsv, .jsonl, .ndjson or .parquet (the first four also .gz)"
+_CSV: Final = (
+    "read_csv($path, header = true, auto_detect = false, delim = '{}', quote = '\"', escape = '\"', columns = {{columns}})"
+)
+_JSON: Final = "read_json($path, format = 'newline_delimited', records = 'true', columns = {columns})"
+_READERS: Final = {
+    ".csv": _CSV.format(","),
+    ".tsv": _CSV.format("\t"),
+    ".jsonl": _JSON,
+    ".ndjson": _JSON,
+    ".parquet": "(FROM read_parquet($path)) AS t({columns})",
+}
+_KEYS: Final = """
+SELECT keys FROM (
+    SELECT json_keys(json) AS keys, row_number() OVER () AS place
+    FROM read_json_objects($path, format = 'newline_delimited')
+)
+GROUP BY keys ORDER BY min(place)
+"""
+_YES: Final = ("true", "pass", "passed")
+_NO: Final = ("false", "fail", "failed")
+_SHOWN = 80
 _MOST_NAMES = 20
 
 
-def read_columns(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Texts]:
-    """The named columns of a file, one entry per row; optional ones only where the file has them, other columns not at all.
+class Kind(StrEnum):
+    """What a column holds."""
 
-    Numbers come as their text, which `floats` reads; JSON's true and false come as `true` and `false`.
+    TEXT = "text"
+    """Anything, as text; an empty field is an error."""
+    HOLES = "holes"
+    """Text that may be missing: an empty field is null."""
+    NUMBER = "number"
+    """A number; true, pass and passed are 1, their opposites 0, whatever their case. An empty field or null is null."""
 
-    Args:
-        path: A .csv with a header line, a .jsonl with an object a line, or a .parquet file.
-        required: Columns that must be there.
-        optional: Columns that may be there.
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One column that is looked for."""
+
+    column: str
+    """Its name in the file."""
+    kind: Kind = Kind.TEXT
+    optional: bool = False
+    """Whether the file may do without it; then it is not in the result."""
+
+
+def is_table_name(text: str) -> bool:
+    """Whether a text ends as the name of a table file does."""
+    return _suffix(text) is not None
+
+
+def read_table(path: Path, wanted: Mapping[str, Wanted]) -> pa.Table:
+    """The wanted columns under the names of `wanted`, in the file's order: text as dictionaries, numbers as doubles.
 
     Raises:
-        DataError: The file is missing, is of another kind, cannot be read, lacks a column, or has no row.
+        DataError: The file is missing or no table, lacks a column, has no row, or a value is not what it ought to be; the message
+            names the column and the row, counted from 1 without the header.
     """
-    readers: dict[str, Callable[[Path, Sequence[str], Sequence[str]], dict[str, Texts]]] = {
-        ".csv": _csv,
-        ".jsonl": _jsonl,
-        ".parquet": _parquet,
-    }
-    reader = readers[_kind(path)]
-    with reading(path):
-        columns = reader(path, required, optional)
-    if not len(columns[required[0]]):
-        raise bad(path, "at least one row", "none")
-    return columns
+    reader = _reader(path)
+    with closing(duckdb.connect()) as connection:
+        try:
+            return _read(connection, path, reader, wanted)
+        except duckdb.InterruptException:
+            raise KeyboardInterrupt from None
+        except _FAULTS as error:
+            raise _no_table(path, error) from None
 
 
 def column_names(path: Path) -> list[str]:
-    """The names of a file's columns, in its order. Raises DataError as `read_columns`."""
-    kind = _kind(path)
-    with reading(path):
+    """The names of a file's columns, in its order; of JSON Lines, those of any row. Raises DataError as `read_table`."""
+    reader = _reader(path)
+    try:
+        if "read_csv" in reader:
+            return _header(path, "\t" if "\t" in reader else ",")
+        if "read_parquet" in reader:
+            return _parquet_names(path)
+        with closing(duckdb.connect()) as connection:
+            found = connection.execute(_KEYS, {"path": glob.escape(str(path))}).fetchall()
+        return list(dict.fromkeys(str(key) for (keys,) in found for key in keys))
+    except _FAULTS as error:
+        raise _no_table(path, error) from None
+
+
+# --- how a file is opened ------------------------------------------------------------------------------------------------
+
+_FAULTS: Final = (duckdb.Error, pa.ArrowException, UnicodeError, OSError)
+
+
+def _no_table(path: Path, error: Exception) -> DataError:
+    """The error for a file that cannot be read; of JSON Lines it names the row."""
+    if "read_json" in _reader(path):
         try:
-            if kind == ".csv":
-                with pa_csv.open_csv(path, parse_options=pa_csv.ParseOptions(newlines_in_values=True)) as opened:
-                    return list(opened.schema.names)
-            if kind == ".parquet":
-                return list(pq.ParquetFile(path).schema_arrow.names)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise bad(path, "a table with names of columns", str(error)) from None
-        return list(dict.fromkeys(key for row in _objects(path) for key in row))
+            _refuse_line(path)
+        except DataError as named:
+            return named
+    found = _said(error)
+    return DataError(
+        str(path), expected=f"a table in {FORMATS}", found=found, remedy="Check the file, and that its name says its format."
+    )
 
 
-def _kind(path: Path) -> str:
-    """One of `SUFFIXES`. Raises DataError for what is no such file."""
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise bad(path, f"a file named {', '.join(f'*{suffix}' for suffix in SUFFIXES)}", f"{path.suffix or 'no suffix'}")
-    if not path.is_file():
-        raise bad(path, "a file", "a folder" if path.is_dir() else "nothing there", "Check the path.")
-    return suffix
+def _said(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    if "state machine reached an invalid state" in text:
+        return "lines that are no CSV: line ends of more than one kind (LF, CR LF, CR), or a quotation mark out of place"
+    if "cannot encode str as UTF-8" in text or "surrogates not allowed" in text:
+        return "a name of a file or column that is not UTF-8"
+    return text[:300]
 
 
-def floats(
-    path: Path, name: str, texts: Texts, *, low: float = -math.inf, high: float = math.inf, missing: bool = False
-) -> NDArray[np.float64]:
-    """The column as finite numbers from `low` to `high`, NaN where one is missing. Raises DataError that names row and column.
-
-    Args:
-        path: The file, for messages.
-        name: The column.
-        texts: Its texts, as of `read_columns`.
-        low: Smallest number that may stand there.
-        high: Largest.
-        missing: Whether values may be missing.
-    """
-    values = np.full(len(texts), np.nan)
-    for row, text in enumerate(texts):
-        if text is None and missing:
-            continue
-        try:
-            values[row] = float("nan" if text is None else text)
-        except ValueError:
-            values[row] = math.nan
-        if not (math.isfinite(values[row]) and low <= values[row] <= high):
-            limits = "" if low == -math.inf and high == math.inf else f" from {low:g} to {high:g}"
-            raise bad_cell(path, row, name, f"a number{limits}{' or nothing' if missing else ''}", text)
-    return values
-
-
-def full(path: Path, name: str, texts: Texts) -> Texts:
-    """The column, which must have a text in every row. Raises DataError that names row and column."""
-    for row, text in enumerate(texts):
-        if text is None:
-            raise bad_cell(path, row, name, "a value", text)
-    return texts
-
-
-def bad_cell(path: Path, row: int, name: str, expected: str, found: str | None) -> DataError:
-    """The error for one value; rows count from 1, without a header."""
-    said = "nothing" if found is None else repr(found)[:100]
-    return bad(f"{path}, row {row + 1}, column {name}", expected, said, "Mend the row, or leave it out.")
-
-
-def bad(where: Path | str, expected: str, found: str, remedy: str = "docs/guide/agreement.md shows the format.") -> DataError:
-    """The error for a whole file."""
-    return DataError(str(where)[:400], expected=expected, found=found[:300], remedy=remedy)
-
-
-def _chosen(path: Path, have: Sequence[str], required: Sequence[str], optional: Sequence[str]) -> list[str]:
-    """The wanted columns that the file has. Raises DataError for one that must be there, and for a name that stands twice."""
-    for name in (*required, *optional):
-        if have.count(name) > 1:
-            raise bad(path, f"one column {name}", f"{have.count(name)} of that name", "Rename the others.")
-    for name in required:
-        if name not in have:
-            near = difflib.get_close_matches(name, have, n=1) or [one for one in have if one.strip().lower() == name]
-            shown = ", ".join(map(repr, have[:_MOST_NAMES])) or "none"
-            raise bad(path, f"a column {name!r}", f"columns {shown}", f"Rename {near[0]!r}." if near else f"Add a column {name!r}.")
-    return [name for name in (*required, *optional) if name in have]
-
-
-def _csv(path: Path, required: Sequence[str], optional: Sequence[str]) -> dict[str, Texts]:
-    parse = pa_csv.ParseOptions(newlines_in_values=True)
-    try:
-        # Arrow opens no name that is not UTF-8.
-        with path.open("rb") as file, pa_csv.open_csv(file, parse_options=parse) as opened:
-            have = opened.schema.names
-        names = _chosen(path, have, required, optional)
-        options = pa_csv.ConvertOptions(
-            column_types={name: pa.string() for name in names},
-            include_columns=names,
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=True,
-            null_values=[""],
-        )
-        with path.open("rb") as file:
-            table = pa_csv.read_csv(file, parse_options=parse, convert_options=options)
-    except pa.ArrowInvalid as error:
-        raise bad(path, "a CSV file in UTF-8 with a header line", str(error)) from None
-    return {name: _texts(table.column(name)) for name in names}
-
-
-def _parquet(path: Path, required: Sequence[str], optional: Sequence[str]) -> dict[str, Texts]:
-    try:
-        with path.open("rb") as file:
-            opened = pq.ParquetFile(file)
-            names = _chosen(path, opened.schema_arrow.names, required, optional)
-            table = opened.read(columns=names)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise bad(path, "a Parquet file", str(error)) from None
-    found = {}
-    for name in names:
-        column = table.column(name)
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
-            raise bad(f"{path}, column {name}", "texts or numbers", str(column.type))
-        # Python's own text of a float is the shortest that gives the float back.
-        found[name] = np.array([_scalar(value) for value in column.to_pylist()], dtype=object)
-    return found
-
-
-def _jsonl(path: Path, required: Sequence[str], optional: Sequence[str]) -> dict[str, Texts]:
-    rows = list(_objects(path))
-    have = list(dict.fromkeys(key for row in rows for key in row))
-    names = _chosen(path, have, required, optional)
-    found = {}
-    for name in names:
-        values = [row.get(name) for row in rows]
-        for place, value in enumerate(values):
-            if isinstance(value, list | dict):
-                raise bad_cell(path, place, name, "a text or a number", json.dumps(value))
-        found[name] = np.array([_scalar(value) for value in values], dtype=object)
-    return found
-
-
-def _objects(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        text = path.read_text("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise bad(path, "UTF-8", str(error)) from None
+def _refuse_line(path: Path) -> None:
+    """Raise DataError at the first line of JSON Lines that is no object; DuckDB counts its lines otherwise."""
     row = 0
-    for line in text.split("\n"):
-        if not line.strip():
-            continue
-        row += 1
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:  # also for integers of more digits than Python reads
-            raise bad(f"{path}, row {row}", "a JSON object", str(error), "Every line is one object.") from None
-        if not isinstance(value, dict):
-            raise bad(f"{path}, row {row}", "a JSON object", line, "Every line is one object.")
-        yield value
+    try:
+        with _opened(path) as file:
+            for line in file:
+                row += bool(line.strip())
+                if line.strip():
+                    # Half of a surrogate pair is no text.
+                    json.dumps(_object(json.loads(line)), ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}, row {row + 1}", expected="UTF-8", found=str(error), remedy="Write the file in UTF-8.") from None
+    except (ValueError, RecursionError) as error:
+        found = str(error)[:300]
+        raise DataError(f"{path}, row {row}", expected="a JSON object", found=found, remedy="Every line is one object.") from None
+    except (OSError, EOFError):
+        return
 
 
-def _texts(column: pa.ChunkedArray) -> Texts:
-    return np.array(column.to_pylist(), dtype=object)
+def _object(value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    raise ValueError(json.dumps(value)[:_SHOWN])
 
 
-def _scalar(value: object) -> str | None:
-    if value is None or value == "":
-        return None
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _suffix(name: str) -> str | None:
+    lower = name.lower()
+    plain = lower.removesuffix(".gz")
+    suffix = next((suffix for suffix in _READERS if plain.endswith(suffix)), None)
+    return None if suffix == ".parquet" and plain != lower else suffix
+
+
+def _reader(path: Path) -> str:
+    suffix = _suffix(path.name)
+    if suffix is None:
+        raise DataError(str(path), expected=f"a file whose name ends in {FORMATS}", found="another name", remedy="Rename it.")
+    if not path.is_file():
+        found = "a folder" if path.is_dir() else "none"
+        raise DataError(str(path), expected="a file", found=found, remedy="Check the path.")
+    return _READERS[suffix]
+
+
+def _opened(path: Path) -> Any:
+    return (gzip.open if path.name.lower().endswith(".gz") else open)(path, "rt", encoding="utf-8-sig", newline="")
+
+
+def _read(connection: Any, path: Path, reader: str, wanted: Mapping[str, Wanted]) -> pa.Table:
+    source = _Source(connection, path, reader.replace("{columns}", _columns(path, reader, wanted)))
+    columns = {str(row[0]): str(row[1]) for row in source.rows("DESCRIBE SELECT * FROM {source}")}
+    found = dict(_present(source, wanted, columns))
+    parts = ", ".join(f"{_value(want, columns[want.column])} AS {_quoted(key)}" for key, want in found.items())
+    content = source.relation(f"SELECT {parts} FROM {{source}}").to_arrow_table()  # noqa: S608 - names are quoted
+    if not content.num_rows:
+        raise DataError(str(path), expected="at least one row", found="none", remedy="Check that it is the right file.")
+    made = {key: content[key].combine_chunks() for key in found}
+    for key, want in found.items():
+        _refuse_bad(source, want, made[key])
+    return pa.table({key: array if found[key].kind is Kind.NUMBER else array.dictionary_encode() for key, array in made.items()})
+
+
+def _columns(path: Path, reader: str, wanted: Mapping[str, Wanted]) -> str:
+    """The columns that DuckDB is told, in its language: those that a file has, or, of JSON, those that are looked for."""
+    if "read_parquet" in reader:
+        return ", ".join(_quoted(name) for name in _distinct(path, _parquet_names(path), wanted))
+    is_csv = "read_csv" in reader
+    mark = "\t" if "\t" in reader else ","
+    there = _distinct(path, _header(path, mark), wanted) if is_csv else list(dict.fromkeys(one.column for one in wanted.values()))
+    return "{" + ", ".join(f"{_quoted(name, mark=chr(39))}: 'VARCHAR'" for name in there) + "}"
+
+
+def _parquet_names(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        return list(pq.read_schema(file).names)
+
+
+def _header(path: Path, mark: str) -> list[str]:
+    """The names in a file's first line."""
+    try:
+        with _opened(path) as file:
+            names = next(csv.reader(file, delimiter=mark), None)
+            ends = file.newlines
+    except (csv.Error, OSError, EOFError) as error:
+        raise DataError(str(path), expected="a header line", found=str(error)[:200], remedy="Check the file.") from None
+    if not names:
+        found = "an empty file" if names is None else "an empty line"
+        raise DataError(str(path), expected="a header in the first line", found=found, remedy="Begin the file with its header.")
+    broken = next((name for name in names if "\n" in name or "\r" in name), None)
+    if broken is not None and ends != "\n":
+        # DuckDB would take the rows for a part of the header.
+        found = f"a line end in the name {broken[:_SHOWN]!r}"
+        raise DataError(str(path), expected="a header in one line", found=found, remedy="Rename the column.")
+    return names
+
+
+def _distinct(path: Path, names: list[str], wanted: Mapping[str, Wanted]) -> list[str]:
+    """A file's names, empty and repeated ones made distinct; DataError if a wanted one stands twice."""
+    for one in wanted.values():
+        if names.count(one.column) > 1:
+            found = f"{names.count(one.column)} of that name"
+            raise DataError(str(path), expected=f"one column {one.column!r}", found=found, remedy="Rename the others.")
+    # Case counts for us and not for DuckDB.
+    folded = [name.casefold() for name in names]
+    kept = {one.column for one in wanted.values()}
+    return [name if name in kept or (name and folded.count(name.casefold()) == 1) else f"\x01{i}" for i, name in enumerate(names)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A file as DuckDB reads it: rows in the file's order, which DuckDB keeps."""
+
+    connection: Any
+    path: Path
+    reader: str
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it is JSON Lines, which has a column where a row has it."""
+        return "read_json" in self.reader
+
+    def relation(self, query: str, reader: str = "") -> Any:
+        """A query with `{source}` for the file. The names in it are quoted, the path is a parameter."""
+        return self.connection.sql(query.replace("{source}", reader or self.reader), params={"path": glob.escape(str(self.path))})
+
+    def rows(self, query: str, reader: str = "") -> list[tuple[Any, ...]]:
+        """Its rows."""
+        found: list[tuple[Any, ...]] = self.relation(query, reader).fetchall()
+        return found
+
+
+def _present(source: _Source, wanted: Mapping[str, Wanted], columns: Mapping[str, str]) -> Any:
+    """The wanted columns that the file has. A column of JSON Lines is absent if no row has it."""
+    have = list(columns)
+    if source.is_json:
+        have = column_names(source.path)
+    for key, want in wanted.items():
+        if want.column in have:
+            yield key, want
+        elif not want.optional:
+            if source.is_json:
+                _refuse_line(source.path)
+            near = difflib.get_close_matches(want.column, have, n=1) or [
+                name for name in have if name.strip().lower() == want.column
+            ]
+            raise DataError(
+                str(source.path),
+                expected=f"a column {want.column!r} for the {key}",
+                found=f"columns {', '.join(have[:_MOST_NAMES])}"[:300] if have else "no column",
+                remedy=f"Rename {near[0]!r}, or name the column that holds it." if near else "Name the column that holds it.",
+            )
+
+
+def _value(want: Wanted, kind: str) -> str:
+    column = _quoted(want.column)
+    if want.kind is not Kind.NUMBER:
+        text = f"CAST({column} AS VARCHAR)"
+        return text if want.kind is Kind.TEXT else f"nullif({text}, '')"
+    if kind != "VARCHAR":
+        return f"CAST({column} AS DOUBLE)"
+    text = f"lower(trim({column}))"
+    cases = f"WHEN {text} IN {_YES} THEN 1 WHEN {text} IN {_NO} THEN 0"
+    # What is no number becomes NaN, which is refused, as NaN itself is; only an empty field is null.
+    return (
+        f"CASE WHEN {column} IS NULL OR {text} = '' THEN NULL {cases} ELSE coalesce(try_cast({text} AS DOUBLE), 'nan') END::DOUBLE"
+    )
+
+
+def _refuse_bad(source: _Source, want: Wanted, values: pa.Array) -> None:
+    number = want.kind is Kind.NUMBER
+    if number:
+        bad = pc.fill_null(pc.invert(pc.is_finite(values)), fill_value=False)
+    else:
+        _refuse_nested(source, want, values)
+        if want.kind is Kind.HOLES:
+            return
+        bad = pc.fill_null(pc.equal(values, ""), fill_value=True)
+    places = np.flatnonzero(np.asarray(bad))
+    if not places.size:
+        return
+    row = int(places[0])
+    column = _quoted(want.column)
+    value = source.rows(f"SELECT CAST({column} AS VARCHAR) FROM {{source}} LIMIT 1 OFFSET {row}")[0][0]  # noqa: S608 - quoted
+    more = f" (and {places.size - 1} more like it)" if places.size > 1 else ""
+    expected = "a finite number, true or false, pass or fail, or nothing" if number else "text"
+    shown = repr(value[:_SHOWN]) if value else "nothing"
+    remedy = "Mend the row; leave the field empty where nothing was measured." if number else "Mend the row."
+    raise at_row(source.path, row, want.column, expected=expected, found=f"{shown}{more}", remedy=remedy)
+
+
+def _refuse_nested(source: _Source, want: Wanted, values: pa.Array) -> None:
+    """Raise DataError for a list or an object where a text should be."""
+    column = _quoted(want.column)
+    row = 0
+    if source.is_json:
+        if not pc.any(pc.match_substring_regex(values, r"^[\[{]")).as_py():
+            return
+        typed = source.reader.replace("'VARCHAR'", "'JSON'")
+        query = f"SELECT json_type({column}) IN ('ARRAY', 'OBJECT') FROM {{source}}"  # noqa: S608 - quoted
+        nested = np.flatnonzero([bool(one) for (one,) in source.rows(query, typed)])
+        if not nested.size:
+            return
+        row = int(nested[0])
+    else:
+        kind = source.rows(f"SELECT typeof({column}) FROM {{source}} LIMIT 1")[0][0]  # noqa: S608 - quoted
+        if (kind != "BLOB" and not kind.endswith(("]", ")"))) or kind.startswith(("DECIMAL", "ENUM")):
+            return
+    raise at_row(source.path, row, want.column, expected="a text or a number", found=str(values[row].as_py())[:_SHOWN])
+
+
+def _quoted(name: str, mark: str = '"') -> str:
+    return mark + name.replace(mark, mark * 2) + mark

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from evalnoise.readers.longtable import Kind, Wanted, read_long_table
+from evalnoise.readers.tablefile import Kind, Wanted, read_table
 from flows.cli import app
 from schemas.errors import DataError
 from tests.support.gate_store import seal
@@ -87,9 +87,9 @@ def test_huge_integers_and_names_that_are_no_utf8(tmp_path):
         assert invoke(command, path).exit_code == 4
     named = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.csv")
     Path(named).write_text("score\n0.5\n1\n")
-    assert invoke("sequential", named).exit_code == 0
+    assert "not UTF-8" in invoke("sequential", named).stderr
     with pytest.raises(DataError, match="not UTF-8"):
-        read_long_table(Path(named), _WANTED)
+        read_table(Path(named), _WANTED)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_lines_of_csv_that_cannot_be(tmp_path, text, said):
     path = tmp_path / "x.csv"
     path.write_bytes(text)
     with pytest.raises(DataError, match=said):
-        read_long_table(path, _WANTED)
+        read_table(path, _WANTED)
 
 
 def test_names_of_parquet_are_exact(tmp_path):
@@ -116,10 +116,10 @@ def test_names_of_parquet_are_exact(tmp_path):
         pq.write_table(pa.Table.from_arrays(values, names=["model", *names]), path)
 
     write("Score", "score")
-    assert read_long_table(path, _WANTED)["score"].to_pylist() == [1.0]
+    assert read_table(path, _WANTED)["score"].to_pylist() == [1.0]
     write("score", "score")
     with pytest.raises(DataError, match="2 of that name"):
-        read_long_table(path, _WANTED)
+        read_table(path, _WANTED)
     write("Score")
     with pytest.raises(DataError, match="a column 'score'"):
-        read_long_table(path, _WANTED)
+        read_table(path, _WANTED)

@@ -107,7 +107,7 @@ def test_bad_files_are_named(tmp_path):
     with pytest.raises(DataError, match=r"expected a column 'grade_repeat'.*found columns task, generation, score.*--grade -"):
         read_grades(path)
     path.write_text("task,generation,grade_repeat,score\n", encoding="utf-8")
-    with pytest.raises(DataError, match="expected a row per grade, found no row"):
+    with pytest.raises(DataError, match="expected at least one row, found none"):
         read_grades(path)
     with pytest.raises(DataError, match=r"none\.csv: expected a file, found none"):
         read_grades(tmp_path / "none.csv")

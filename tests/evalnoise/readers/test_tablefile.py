@@ -1,4 +1,4 @@
-"""Long tables: three formats give the same columns; every mistake names row and column; panels of them."""
+"""Table files: every format gives the same columns; every mistake names row and column; panels of them."""
 
 import gzip
 import json
@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evalnoise.readers.longtable import Kind, Wanted, read_long_table
 from evalnoise.readers.panel import panel_of_file
+from evalnoise.readers.tablefile import Kind, Wanted, column_names, read_table
 from schemas.errors import DataError
 
 ROWS = [
@@ -69,7 +69,7 @@ def test_other_names_of_columns_and_no_column_of_samples(tmp_path):
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (3, "1.5", "row 4, column 'score'.*between 0 and 1.*1.5"),
+        (3, "1.5", "row 4, column 'score'.*a score from 0 to 1, found.*1.5"),
         (3, "nan", "row 4, column 'score'.*finite number"),
         (2, "inf", "row 3, column 'score'.*finite number"),
     ],
@@ -116,7 +116,7 @@ def test_what_is_no_table(tmp_path):
         panel_of_file(broken)
     torn = tmp_path / "y.jsonl"
     torn.write_text('{"model": "a", "task": "t", "sample": 0, "score": 1}\n{"model": ')
-    with pytest.raises(DataError, match="expected a table"):
+    with pytest.raises(DataError, match="row 2: expected a JSON object"):
         panel_of_file(torn)
     empty = tmp_path / "z.csv"
     empty.write_text("model,task,sample,score\n")
@@ -166,5 +166,53 @@ def test_rows_keep_the_files_order(tmp_path):
     n = 300_000
     path = tmp_path / "big.csv"
     path.write_text("m\n" + "".join(f"{i}\n" for i in range(n)))
-    found = read_long_table(path, {"m": Wanted("m", Kind.NUMBER)})
+    found = read_table(path, {"m": Wanted("m", Kind.NUMBER)})
     assert np.array_equal(np.asarray(found["m"]), np.arange(n))
+
+
+def test_lines_of_json_that_are_no_objects(tmp_path):
+    path = tmp_path / "x.jsonl"
+    text = {"m": Wanted("m", Kind.HOLES)}
+    for content, place in (
+        ('{"m": 1}\n\n[\n', "row 2"),
+        ('{"m": 1}\n3\n', "row 2"),
+        ('{"m": "\\ud835"}\n', "row 1"),
+        ('[{"m": 1}]', "row 1"),
+    ):
+        path.write_text(content)
+        with pytest.raises(DataError, match=place):
+            read_table(path, text)
+    path.write_bytes(b'{"m": 1}\n{"m": "\xff"}\n')
+    with pytest.raises(DataError, match="UTF-8"):
+        read_table(path, text)
+    path.write_text('{"m": "[1]"}\n{"m": [1]}\n')
+    with pytest.raises(DataError, match=r"row 2, column 'm': expected a text or a number"):
+        read_table(path, text)
+    path.write_text('{"m": "[1]"}\n{"n": 2, "M": 3}\n')
+    assert read_table(path, text)["m"].to_pylist() == ["[1]", None]
+    assert column_names(path) == ["m", "n", "M"]
+
+
+def test_a_parquet_column_that_is_no_text(tmp_path):
+    for values in ([[1]], [{"a": 1}], [b"a"]):
+        pq.write_table(pa.table({"m": values}), tmp_path / "x.parquet")
+        with pytest.raises(DataError, match=r"row 1, column 'm': expected a text or a number"):
+            read_table(tmp_path / "x.parquet", {"m": Wanted("m", Kind.HOLES)})
+
+
+def test_the_names_that_a_file_has(tmp_path):
+    for form in (".csv", ".tsv.gz", ".jsonl", ".parquet"):
+        path = write(tmp_path, form)
+        assert column_names(path) == list(COLUMNS)
+        with pytest.raises(DataError, match=r"columns model, task, sample, score\. Rename 'sample'"):
+            read_table(path, {"samples": Wanted("samples")})
+
+
+def test_a_file_that_may_not_be_read_is_refused_in_words(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    path = write(tmp_path, ".parquet")
+    monkeypatch.setattr(pq, "read_schema", refuse)
+    with pytest.raises(DataError, match="Permission denied"):
+        read_table(path, {"m": Wanted("model")})
