@@ -201,7 +201,7 @@ def w_benchmark(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> E
     z = float(-ndtri(alpha_of(level) / 2))
     ends = _plug_in(found, k, n, z)
     method = Method.PLUG_IN if ends else Method.EQUAL_P
-    ends = ends or _solve(found.w, n, z)
+    ends = ends or equal_p_ends(found.w, n, z)
     # The interval is held to what w can be, so an estimate above that is outside it.
     base = dataclasses.replace(_base(found.w, "", n, method=method), note=above_note(found.w))
     if ends is None:
@@ -245,10 +245,12 @@ def _one_sided(level: float) -> str:
     return f"one-sided: an upper limit at {level:.4g}; assumes independent runs"
 
 
-def _solve(w: float, runs: Ints, z: float) -> tuple[float, float] | None:
+def equal_p_ends(w: float, runs: Ints, z: float) -> tuple[float, float] | None:
     """Both ends of {x in [0, 1/4] : |w - x| <= z sqrt(variance_bound(x))}; None when it is empty.
 
-    The set is an interval, because the left side squared is convex and the bound is concave.
+    The set is an interval, because the left side squared is convex and the bound is concave. It holds for scores in [0, 1] too: of
+    all with variance v, outcomes of 0 and 1 have the largest fourth moment, v - 3 v^2, because no two scores differ by more than 1,
+    so that E(x-y)^4 = 2 m4 + 6 v^2 is at most E(x-y)^2 = 2 v; and so the largest variance of s2. `runs` (N,) may differ.
     """
     sizes, counts = groups(runs)
 

@@ -85,10 +85,16 @@ def _recommendation(found: AaMde, tested: Drift | None, variable: int, *, alpha:
     w, pilot = min(found.w, 0.5), (found.n_replicates, variable)
     runs = rerun_budget(w, w, found.n_tasks, _MARGIN, alpha=alpha, power=power)
     unsure = "; the pilot is small: `evalnoise budget` has the cautious budget" if small_pilot(*pilot) else ""
-    at_hand = counted(found.n_replicates, "run")
-    if runs <= found.n_replicates:
+    at_hand = f"{_runs(found)} {'run' if found.most_replicates == 1 else 'runs'}"
+    if runs <= found.n_replicates or (found.detectable is not None and found.detectable <= _MARGIN):
         return f"{at_hand} per arm are enough for differences of {_MARGIN:g}, which need {runs}{unsure}"
     return f"take {counted(runs, 'run')} per arm for differences of {_MARGIN:g}; {at_hand} per arm do not show them{unsure}"
+
+
+def _runs(found: AaMde) -> str:
+    """Runs of a task, in words."""
+    least, most = found.n_replicates, found.most_replicates
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def print_aa(found: Itself) -> None:
@@ -100,7 +106,7 @@ def print_aa(found: Itself) -> None:
 
 def _lines(found: Itself) -> list[tuple[str, str]]:
     one = found.analytic
-    lines = [("covers", "new runs of these tasks"), ("tasks, runs per task", f"{one.n_tasks}, {one.n_replicates}")]
+    lines = [("covers", "new runs of these tasks"), ("tasks, runs per task", f"{one.n_tasks}, {_runs(one)}")]
     if one.w is None:
         lines.append(("undefined", one.undefined))
     else:

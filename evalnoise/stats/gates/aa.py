@@ -42,19 +42,21 @@ class AaMde:
     n_tasks: int
     """Tasks with at least two runs; where there are none, tasks that were measured."""
     n_replicates: int
-    """Runs per such task; the smallest, if they differ."""
+    """Runs per such task; the smallest, if they differ. The differences below are made with each task's own runs."""
+    most_replicates: int
+    """The most runs of such a task."""
     alpha: float
     """Two-sided error level."""
     power: float
     """Power."""
     split_variance: float | None
-    """Mean squared difference of two halves of this arm that are drawn within tasks: 4 w / (N R) for even R."""
+    """Mean squared difference of two halves of this arm that are drawn within tasks: 4 w / (N R) for one even R."""
     whole_run_variance: float | None
     """The same when halves are made of whole runs."""
     drift_ratio: float | None
     """The second over the first, Cochran's Q / (R-1): near 1 without drift."""
     significant: float | None
-    """Difference of two arms of `n_replicates` runs each that is just significant; it is found every other time."""
+    """Difference of two arms with this one's runs of each task that is just significant; it is found every other time."""
     detectable: float | None
     """Difference of two such arms that is found with the power: the minimum detectable effect."""
     undefined: str
@@ -64,34 +66,38 @@ class AaMde:
 
 
 def aa_mde(arm: Side, *, alpha: float = 0.05, power: float = 0.8) -> AaMde:
-    """Analytic A/A minimum detectable effect: (z_(1-alpha/2) + z_power) sqrt(2 w / (N R)) for two arms of R runs each.
+    """Analytic A/A minimum detectable effect of two arms like this one: (z_(1-alpha/2) + z_power) sqrt(2 sum_i s2_i / R_i) / N.
 
-    Split into h and R - h runs, h = floor(R/2), the mean squared difference of the halves over all splits within tasks is
-    w / N (1/h + 1/(R-h)); over all splits by whole runs, S^2 (1/h + 1/(R-h)), S^2 the variance (ddof 1) of the run scores, so
-    that the ratio is N S^2 / w = Q / (R-1). Source: notes on Calibrate the Noise Floor; Cochran 1950.
+    With R runs of every task that is (z_(1-alpha/2) + z_power) sqrt(2 w / (N R)). Split into h_i and R_i - h_i runs of task i,
+    h_i = floor(R_i/2), the mean squared difference of the halves over all splits within tasks is
+    sum_i s2_i (1/h_i + 1/(R_i-h_i)) / N^2; over all splits by whole runs, S^2 (1/h + 1/(R-h)), S^2 the variance (ddof 1) of the
+    run scores, so that the ratio is N S^2 / w = Q / (R-1). Source: notes on Calibrate the Noise Floor; Cochran 1950.
     """
     twice = arm.take(arm.runs >= 2)
     nothing = {"covers": Covers.BENCHMARK, "alpha": alpha, "power": power}
     if not twice.n_tasks:
         empty = dict.fromkeys(("w", "split_variance", "whole_run_variance", "drift_ratio", "significant", "detectable"))
         once = int(np.count_nonzero(arm.runs))
-        return AaMde(**nothing, **empty, n_tasks=once, n_replicates=min(1, once), undefined=ONE_RUN, drift_undefined=ONE_RUN)  # type: ignore[arg-type]
-    n, runs = twice.n_tasks, int(twice.runs.min())
-    w = math.fsum(twice.variances) / n
+        few = dict.fromkeys(("n_replicates", "most_replicates"), min(1, once))
+        return AaMde(**nothing, **empty, **few, n_tasks=once, undefined=ONE_RUN, drift_undefined=ONE_RUN)  # type: ignore[arg-type]
+    n, runs, s2 = twice.n_tasks, twice.runs, twice.variances
+    w = math.fsum(s2) / n
     halves = 1 / (runs // 2) + 1 / (runs - runs // 2)
     whole = _run_score_variance(twice)
-    capped = min(w, 0.5)
+    # Variance of a task's mean, averaged over the tasks: w / R at equal R. Stands for w where R is 1.
+    of_mean = min(math.fsum(s2 / runs) / n, 0.5)
     ratio = whole * n / w if whole is not None and w > 0 else None
     return AaMde(
         **nothing,  # type: ignore[arg-type]
         w=w,
         n_tasks=n,
-        n_replicates=runs,
-        split_variance=w / n * halves,
-        whole_run_variance=None if whole is None else whole * halves,
+        n_replicates=int(runs.min()),
+        most_replicates=int(runs.max()),
+        split_variance=math.fsum(s2 * halves) / n**2,
+        whole_run_variance=None if whole is None else whole * float(halves[0]),
         drift_ratio=ratio,
-        significant=-NormalDist().inv_cdf(alpha / 2) * math.sqrt(2 * w / (n * runs)) if w else None,
-        detectable=detectable(capped, capped, n, runs, alpha=alpha, power=power) if w else None,
+        significant=-NormalDist().inv_cdf(alpha / 2) * math.sqrt(2 * of_mean / n) if w else None,
+        detectable=detectable(of_mean, of_mean, n, 1, alpha=alpha, power=power) if w else None,
         undefined="" if w else NOTHING_VARIED,
         drift_undefined="" if ratio is not None else (UNEVEN if whole is None else NOTHING_VARIED),
     )

@@ -14,8 +14,8 @@ from scipy.special import ndtri
 
 from evalnoise.stats.estimate import alpha_of
 from evalnoise.stats.gates.side import Side, on_common_tasks
-from evalnoise.stats.intervals import w_benchmark
-from evalnoise.stats.limits import MAX_VARIANCE, bisect, groups, none_varied_benchmark
+from evalnoise.stats.intervals import equal_p_ends
+from evalnoise.stats.limits import MAX_VARIANCE, groups, none_varied_benchmark
 from evalnoise.stats.variance import clopper_pearson
 
 ENOUGH_VARIABLE = 20
@@ -136,17 +136,8 @@ def _upper(arm: Side, w: float, level: float) -> float:
     if not arm.varied.any():
         limit = none_varied_benchmark(*groups(arm.runs), alpha_of(level))
         return MAX_VARIANCE if limit is None else limit
-    if arm.binary:
-        limit = w_benchmark(arm.passes, arm.runs, level=2 * level - 1).hi
-        return MAX_VARIANCE if limit is None else limit
-    z, n, r = float(ndtri(level)), arm.n_tasks, int(arm.runs.min())
-
-    def inside(x: float) -> float:
-        # Var(s2) is at most v/R + v^2 max(0, 3-R) / (R) for scores in [0, 1], whose fourth moment is at most v.
-        return z * z * (x / r + x * x * max(0, 3 - r) / (r * (r - 1))) / n - (x - w) ** 2
-
-    start = min(w, MAX_VARIANCE)
-    return MAX_VARIANCE if inside(MAX_VARIANCE) >= 0 else bisect(inside, start, MAX_VARIANCE)
+    ends = equal_p_ends(w, arm.runs, float(ndtri(level)))
+    return MAX_VARIANCE if ends is None else ends[1]
 
 
 def _disagreement(a: Side, b: Side, level: float) -> float:

@@ -1,6 +1,8 @@
 """The gate over many studies: its type I error and power; A/A, and the published rule."""
 
+import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -77,6 +79,25 @@ def test_splits_within_tasks_and_by_whole_runs_are_what_drawing_them_gives(runs)
     score = scores.mean(axis=0)
     difference = score[whole[:, :h]].mean(axis=1) - score[whole[:, h:]].mean(axis=1)
     assert found.whole_run_variance == pytest.approx(np.mean(difference**2), rel=0.04)
+
+
+def test_uneven_runs_count_as_they_are():
+    outcomes = [[1, 0], [1, 1, 0], [0, 0, 0, 1, 0]]
+    measured = np.array([[True] * len(task) + [False] * (5 - len(task)) for task in outcomes])
+    side = side_of([task + [0] * (5 - len(task)) for task in outcomes], measured)
+    found = aa_mde(side)
+    of_means = sum(Fraction(k * (n - k), n * (n - 1)) / n for k, n in ((1, 2), (2, 3), (1, 5)))
+    assert found.significant == pytest.approx(1.959963985 * math.sqrt(2 * of_means) / 3)
+    assert found.detectable == pytest.approx(2.8015852181 * math.sqrt(2 * of_means) / 3)
+    assert (found.n_replicates, found.most_replicates) == (2, 5)
+    # Every split of every task: the differences of tasks have mean 0 and are independent, so their squares add up.
+    squares = Fraction(0)
+    for task in outcomes:
+        h, n = len(task) // 2, len(task)
+        splits = list(itertools.combinations(range(n), h))
+        halves = [sum(Fraction(task[i]) for i in chosen) / h for chosen in splits]
+        squares += sum((one - (sum(task) - one * h) / (n - h)) ** 2 for one in halves) / len(splits)
+    assert found.split_variance == pytest.approx(float(squares / 9))
 
 
 def test_the_drift_ratio_is_cochrans():

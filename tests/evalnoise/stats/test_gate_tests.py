@@ -15,6 +15,7 @@ from evalnoise.stats.gates.gate import Decision, GateRule, gate
 from evalnoise.stats.gates.loss import FEW_VARIABLE, SINGLE_RUNS, loss_limit
 from evalnoise.stats.gates.permutation import permutation_test
 from evalnoise.stats.gates.side import counted_side, on_common_tasks, side_of
+from evalnoise.stats.limits import variance_bound
 from evalnoise.stats.variance import task_variances
 
 
@@ -123,6 +124,36 @@ def test_bounded_scores_have_a_limit_too():
     found = loss_limit(side_of(few), side_of(few))
     assert found.note == FEW_VARIABLE
     assert found.w_new > 5 * 3 * 0.0025 / 40
+
+
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=3), st.integers(2, 4))
+def test_no_bounded_score_has_an_s2_that_varies_more_than_an_outcomes(points, runs):
+    chances = (0.5, 0.3, 0.2)
+    mean = sum(p * x for p, x in zip(chances, points, strict=True))
+    v = sum(p * (x - mean) ** 2 for p, x in zip(chances, points, strict=True))
+    moments = [0.0, 0.0]
+    for drawn in product(range(3), repeat=runs):
+        chance, s2 = math.prod(chances[i] for i in drawn), float(np.var([points[i] for i in drawn], ddof=1))
+        moments = [moments[0] + chance * s2, moments[1] + chance * s2 * s2]
+    assert moments[0] == pytest.approx(v, abs=1e-12)
+    assert moments[1] - moments[0] ** 2 <= variance_bound(v, np.array([runs]), np.array([1])) + 1e-12
+
+
+def test_few_varying_tasks_with_uneven_runs_count_as_they_are():
+    """The upper limit x of w solves (x - w)^2 = z^2 Var(w at x), found here by trying rates of both groups of runs."""
+    runs = np.array([2] * 10 + [20] * 90)
+    scores, measured = np.full((100, 20), 0.5), np.arange(20) < runs[:, None]
+    scores[:4, 0], scores[20:24, 0] = 0.9, 0.1
+    side = side_of(scores, measured)
+    found = loss_limit(side, side)
+    s2 = np.array([np.var(row[known], ddof=1) for row, known in zip(side.scores, measured, strict=True)])
+    x, w = found.w_new, float(s2.mean())
+    of_two = np.linspace(0, min(0.25, 10 * x), 20_001)
+    of_many = (100 * x - 10 * of_two) / 90
+    variance = 10 * (of_two / 2 - of_two**2) + 90 * (of_many / 20 - of_many**2 * 74 / 380)
+    worst = float(variance[(of_many >= 0) & (of_many <= 0.25)].max()) / 100**2
+    assert x - w == pytest.approx(1.6448536 * math.sqrt(worst), rel=1e-4)
+    assert found.se == pytest.approx(math.sqrt(2 * ((s2 / runs).sum() + (x - w) * (1 / runs).sum())) / 100)
 
 
 def test_no_common_task_has_no_limit():
