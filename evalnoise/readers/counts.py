@@ -59,8 +59,9 @@ group by stack, condition, position
 """The view `task_counts` of one protocol, with no more keys than tell its rows apart: text is slow to group by."""
 _COUNTED = "select count(*) from duckdb_tables() where temporary and table_name = 'task_counts'"
 _VERDICTS = """
-select stack, condition, position, repeat, case verdict when 'pass' then 1 when 'fail' then 0 else -1 end, confidence,
-    (reference_outcome = 'pass')::int
+select stack, condition, position::bigint as position, repeat::bigint as repeat,
+    (case verdict when 'pass' then 1 when 'fail' then 0 else -1 end)::bigint as verdict, confidence::double as confidence,
+    (reference_outcome = 'pass')::bigint as reference
 from verdicts where study = $study and protocol = $protocol
 order by stack, condition, position, repeat
 """
@@ -86,9 +87,7 @@ def read_counts(connection: Any, study: str, protocol: str, n_tasks: int) -> dic
     """Counts by (stack, condition), in alphabetical order."""
     rows = connection.sql(_COUNTS, params={"study": study, "protocol": protocol}).to_arrow_table()
     numbers = [rows[name].to_numpy() for name in ("position", "passes", "runs", "unmeasured")]
-    stacks, conditions = (rows[name].combine_chunks().dictionary_encode() for name in ("stack", "condition"))
-    known = [(stack, condition) for stack in stacks.dictionary.to_pylist() for condition in conditions.dictionary.to_pylist()]
-    of_row = stacks.indices.to_numpy() * (len(conditions.dictionary) or 1) + conditions.indices.to_numpy()
+    of_row, known = _keyed(rows)
     found = {}
     for code in np.unique(of_row):
         position, *counted = (column[of_row == code] for column in numbers)
@@ -107,27 +106,34 @@ def _placed(positions: Ints, values: Ints, n_tasks: int) -> Ints:
 
 def read_judged(connection: Any, study: str, protocol: str) -> list[Judged]:
     """Verdicts of each stack under each judge condition, in order."""
-    rows = connection.execute(_VERDICTS, {"study": study, "protocol": protocol}).fetchall()
-    keys = dict.fromkeys((row[0], row[1]) for row in rows)
-    return [_judged(key, [row[2:] for row in rows if (row[0], row[1]) == key]) for key in keys]
+    rows = connection.sql(_VERDICTS, params={"study": study, "protocol": protocol}).to_arrow_table()
+    of_row, known = _keyed(rows)
+    said = rows["confidence"].combine_chunks()
+    sure, stated = said.fill_null(0.0).to_numpy(), ~np.asarray(said.is_null(), dtype=np.bool_)
+    columns = [rows[name].to_numpy() for name in ("position", "repeat", "verdict", "reference")]
+    found = []
+    for code in np.unique(of_row):
+        here = of_row == code
+        found.append(_judged(known[code], *(column[here] for column in (*columns, sure, stated))))
+    return sorted(found, key=lambda one: (one.stack, one.condition))
 
 
-def _judged(key: tuple[str, str], rows: list[tuple[Any, ...]]) -> Judged:
-    places = {position: place for place, position in enumerate(sorted({row[0] for row in rows}))}
-    shape = (len(places), 1 + max(row[1] for row in rows))
-    verdicts = np.full(shape, -1, dtype=np.int64)
-    confidence = np.zeros(shape)
-    stated = np.zeros(shape, dtype=np.bool_)
-    reference = np.zeros(len(places), dtype=np.int64)
-    for position, repeat, verdict, sure, executed in rows:
-        at = places[position], repeat
-        verdicts[at] = verdict
-        reference[at[0]] = executed
-        if sure is not None:
-            confidence[at], stated[at] = sure, True
-    return Judged(
-        *key, verdicts=verdicts, confidence=confidence, stated=stated, reference=reference, positions=np.array(list(places))
-    )
+def _keyed(rows: Any) -> tuple[Ints, list[tuple[str, str]]]:
+    """Each row's place among all pairs of a stack and a condition, and these pairs."""
+    stacks, conditions = (rows[name].combine_chunks().dictionary_encode() for name in ("stack", "condition"))
+    known = [(stack, condition) for stack in stacks.dictionary.to_pylist() for condition in conditions.dictionary.to_pylist()]
+    return stacks.indices.to_numpy() * (len(conditions.dictionary) or 1) + conditions.indices.to_numpy(), known
+
+
+def _judged(key: tuple[str, str], position: Ints, repeat: Ints, *said: NDArray[Any]) -> Judged:
+    verdict, executed, sure, known = said
+    positions, place = np.unique(position, return_inverse=True)
+    shape = (len(positions), 1 + int(repeat.max()))
+    verdicts, confidence = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
+    stated, reference = np.zeros(shape, dtype=np.bool_), np.zeros(len(positions), dtype=np.int64)
+    verdicts[place, repeat], reference[place] = verdict, executed
+    confidence[place, repeat], stated[place, repeat] = sure, known
+    return Judged(*key, verdicts=verdicts, confidence=confidence, stated=stated, reference=reference, positions=positions)
 
 
 def common_verdicts(first: Judged, second: Judged) -> tuple[Ints, Ints]:

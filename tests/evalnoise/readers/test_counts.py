@@ -1,9 +1,10 @@
 """Counts as arrays: each in its task's place, zeros where a condition has not measured one."""
 
 import duckdb
+import numpy as np
 import pytest
 
-from evalnoise.readers.counts import counted_once, read_counts
+from evalnoise.readers.counts import counted_once, read_counts, read_judged
 from tests.support.check_tables import empty_tables, put
 
 ROWS = [
@@ -62,3 +63,33 @@ def test_counts_made_once_are_the_view_s():
         counts = read_counts(tables, "s", "p", 3)["a", "live"]
     assert (counts.passes.tolist(), counts.runs.tolist(), counts.unmeasured) == ([1, 0, 1], [2, 0, 1], 3)
     assert tables.execute(query).fetchall() == view
+
+
+def test_verdicts_lie_in_their_task_s_and_repeat_s_place():
+    rng = np.random.default_rng(0)
+    tables = empty_tables()
+    rows = {}
+    for stack in "ba":
+        for condition in ("judge-b", "judge-a"):
+            for position in (7, 2, 4):
+                reference = str(rng.choice(["pass", "fail"]))
+                for repeat in range(3):
+                    if (position, repeat) == (4, 2):
+                        continue  # never asked
+                    verdict = str(rng.choice(["pass", "fail", "unparsed"]))
+                    sure = None if rng.random() < 0.4 else float(rng.integers(0, 101))
+                    rows[stack, condition, position, repeat] = (verdict, sure, reference)
+                    place = {"stack": stack, "condition": condition, "position": position, "repeat": repeat}
+                    put(tables, "verdicts", verdict=verdict, confidence=sure, reference_outcome=reference, protocol="p", **place)
+    put(tables, "verdicts", protocol="other")
+    found = read_judged(tables, "s", "p")
+    assert [(one.stack, one.condition) for one in found] == [(s, c) for s in "ab" for c in ("judge-a", "judge-b")]
+    for one in found:
+        assert one.positions.tolist() == [2, 4, 7]
+        for row, position in enumerate(one.positions):
+            for repeat in range(3):
+                verdict, sure, reference = rows.get((one.stack, one.condition, int(position), repeat), ("unparsed", None, None))
+                assert one.verdicts[row, repeat] == {"pass": 1, "fail": 0, "unparsed": -1}[verdict]
+                assert (one.confidence[row, repeat], one.stated[row, repeat]) == (sure or 0.0, sure is not None)
+                assert reference is None or one.reference[row] == (reference == "pass")
+    assert read_judged(tables, "s", "none") == []
