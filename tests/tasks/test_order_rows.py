@@ -72,6 +72,15 @@ def test_reliability_rows_for_both_targets(store):
     assert estimates(store, "pass@2")["percentile task bootstrap"][1] == pytest.approx(any_two, abs=1e-12)
 
 
+def test_reliability_of_one_recorded_run_has_no_interval_for_new_runs(store):
+    query = "select covers, value, lo, undefined, note from estimates where estimate like 'pass%' and condition = '{}'"
+    rows = stages.rows(store, query.format("replay"))
+    assert {row[0] for row in rows} == {"", "population"}
+    assert all("verifications of one recorded answer" in row[4] and "new runs:" not in row[4] for row in rows if row[1] is not None)
+    assert all(row[2] is None and "nothing about new runs" in row[3] for row in rows if row[0] == "" and row[1] is not None)
+    assert not any("verifications" in row[4] for row in stages.rows(store, query.format("live")))
+
+
 def test_incomplete_tasks_do_not_enter_run_sums(tmp_path):
     root = tmp_path / "store"
     build(root)
