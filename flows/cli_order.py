@@ -14,16 +14,21 @@ if TYPE_CHECKING:  # imported by the commands that need it, so that `--help` ans
     from evalnoise.readers.arms import Arm
     from evalnoise.readers.sequence import Observations
 
-ArmArgument = Annotated[
-    str, typer.Argument(help="STUDY, STUDY/CONDITION or STUDY/STACK/CONDITION (or a protocol's first digits).", metavar="ARM")
-]
+_ARM = "STUDY, STUDY/CONDITION or STUDY/STACK/CONDITION (or a protocol's first digits)."
+_TABLES = "CSV, TSV, JSON Lines or Parquet."
+ArmArgument = Annotated[str, typer.Argument(help=_ARM, metavar="ARM")]
+OrFile = Annotated[str | None, typer.Argument(help=_ARM, metavar="[ARM]")]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 _MOST_RUNS = 10**12
 
 
 def drift(
-    arm: ArmArgument,
+    arm: OrFile = None,
     *,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", help=f"A table instead: task, replicate, outcome (or score 0, 1). {_TABLES}", metavar="FILE"),
+    ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the permutations. Default: the study's.")] = None,
     alpha: Annotated[float | None, typer.Option("--alpha", help="Error level that the power is for. Default: the study's.")] = None,
     store: StoreOption = DEFAULT_STORE,
@@ -36,16 +41,21 @@ def drift(
 
     if alpha is not None:
         _level(alpha, "--alpha")
-    found = _arm(store, arm)
+    _one_of(arm, file)
+    if file is not None:
+        from evalnoise.readers.order import read_runs
+
+        runs = read_runs(file)
+        outcomes, known, label, note, complete, plan = runs.outcomes, True, runs.source, runs.note, True, {}
+    else:
+        found = _arm(store, arm or "")
+        outcomes, known, label, note, complete = found.cells.outcomes, found.cells.order_known, found.label, "", found.complete
+        plan = found.frozen.study.get("analysis", {})
     # As the analysis of the study takes them, so that the numbers are those of `estimates`.
-    asked = Analysis.model_validate(found.frozen.study.get("analysis", {}))
-    result = test(
-        found.cells.outcomes,
-        order_known=found.cells.order_known,
-        seed=asked.seed if seed is None else seed,
-        alpha=asked.alpha if alpha is None else alpha,
-    )
-    print_drift(found, result, as_json=as_json)
+    asked = Analysis.model_validate(plan)
+    level = asked.alpha if alpha is None else alpha
+    result = test(outcomes, order_known=known, seed=asked.seed if seed is None else seed, alpha=level)
+    print_drift(label, result, complete=complete, as_json=as_json, note=note)
 
 
 def tasks(
@@ -79,9 +89,13 @@ def tasks(
 
 def nights(
     study: Annotated[
-        str, typer.Argument(help="STUDY, STUDY/CONDITION or STUDY/STACK/CONDITION of a nightly study.", metavar="STUDY")
-    ],
+        str | None,
+        typer.Argument(help="STUDY, STUDY/CONDITION or STUDY/STACK/CONDITION of a nightly study.", metavar="[STUDY]"),
+    ] = None,
     *,
+    file: Annotated[
+        Path | None, typer.Option("--file", help=f"A table instead: night, score, perhaps n. {_TABLES}", metavar="FILE")
+    ] = None,
     rule: Annotated[
         str,
         typer.Option(
@@ -97,7 +111,7 @@ def nights(
     """Hold the newest night against control limits from the first 20 nights. Exit code 12: it alarms; 9: it does not count."""
     from contextlib import closing
 
-    from evalnoise.readers.nights import read_nights
+    from evalnoise.readers.nights import read_nights, read_nights_file
     from evalnoise.stats.nights import Rule, control_chart
     from evalnoise.store.catalog import connect
     from flows.views.order import print_nights
@@ -105,8 +119,12 @@ def nights(
 
     if rule not in set(Rule):
         raise misuse(f"--rule {rule}: expected {' or '.join(Rule)}")
-    with closing(connect(store)) as connection:
-        found = read_nights(connection, store, study, since=since)
+    _one_of(study, file)
+    if file is not None:
+        found = read_nights_file(file, since=since)
+    else:
+        with closing(connect(store)) as connection:
+            found = read_nights(connection, store, study or "", since=since)
     chart = control_chart(found.scores, Rule(rule))
     print_nights(found, chart, as_json=as_json)
     if found.newest_left_out:
@@ -203,6 +221,11 @@ def _lines() -> list[float]:
             raise misuse(f"standard input, line {number}: expected one score between 0 and 1, found {text[:40]!r}")
         found.append(value)
     return found
+
+
+def _one_of(named: str | None, file: Path | None) -> None:
+    if (named is None) == (file is None):
+        raise misuse("name what is in the store, or a table with --file FILE" + (", not both" if file is not None else ""))
 
 
 def _arm(store: Path, text: str) -> Arm:

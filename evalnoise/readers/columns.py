@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,8 @@ from schemas.errors import DataError
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+_WHOLE: Final = re.compile(r"\d{1,18}", re.ASCII)
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}(T|\Z)", re.ASCII)
 MEND: Final = "Mend the row, or leave it out."
 
 
@@ -23,6 +26,15 @@ def codes(table: pa.Table, key: str) -> tuple[tuple[str, ...], Ints]:
     """Distinct texts of a column in the order of their first row, and each row's place among them, -1 where it has none."""
     array = table[key].combine_chunks()
     return tuple(array.dictionary.to_pylist()), np.asarray(array.indices.fill_null(-1), dtype=np.int64)
+
+
+def time_order(labels: Sequence[str]) -> tuple[Ints, str]:
+    """Places of labels in the order of time, and what gives it: their numbers, their dates, or else the file's own order."""
+    if all(_WHOLE.fullmatch(label) for label in labels):
+        return np.array(sorted(range(len(labels)), key=lambda at: int(labels[at])), dtype=np.int64), "in the order of their numbers"
+    if all(_DATE.match(label) for label in labels):
+        return np.array(sorted(range(len(labels)), key=lambda at: labels[at]), dtype=np.int64), "in the order of their dates"
+    return np.arange(len(labels)), "in the order of the file, which must be that of time"
 
 
 def numbers(table: pa.Table, key: str) -> tuple[Floats, NDArray[np.bool_]]:

@@ -1,4 +1,4 @@
-"""Nights of a study: the protocols that carry a night's label, in order, as far as they were measured alike."""
+"""Nights of a study: the protocols that carry a night's label, in order, as far as they were measured alike; or of a file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from evalnoise.readers.arms import Arm, find_arm, find_protocol
 from evalnoise.readers.cells import Cells
+from evalnoise.readers.columns import at_row, codes, numbers, refuse_outside, refuse_repeats, time_order
 from evalnoise.readers.sameness import same_measurement
+from evalnoise.readers.tablefile import Kind, Wanted, read_table
 from evalnoise.store.store import Store
-from schemas.errors import BlockedError, StoreError
+from schemas.errors import BlockedError, DataError, StoreError
 
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NIGHTS: Final = """
@@ -44,13 +46,13 @@ class Night:
     label: str
     """The night's label."""
     protocol: str
-    """SHA-256 of its protocol."""
+    """SHA-256 of its protocol; empty in a file."""
     score: float
     """Mean over the tasks that every night has measured."""
     unmeasured: int
     """Cells of these tasks without an outcome."""
     changes: tuple[str, ...]
-    """What is another model or prompt than on the first night, in words."""
+    """What is another model, prompt or (in a file) n than on the first night, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +60,21 @@ class Nights:
     """Nights of one stack under one condition, in order."""
 
     label: str
-    """Study, stack and condition."""
+    """Study, stack and condition, or the file."""
     nights: tuple[Night, ...]
     """Those that count."""
     left_out: tuple[tuple[str, str], ...]
     """Label and reason of each night that does not count."""
     newest_left_out: bool
     """Whether the newest night is among them: then nothing is said about it."""
-    n_tasks: int
-    """Tasks that every night has measured: only they count."""
+    n_tasks: int | None
+    """Tasks that every night has measured: only they count. None: a file, which does not say."""
     n_dropped: int
     """Tasks that some night has not measured at all."""
-    replicates: int
-    """Runs of each task a night."""
+    replicates: int | None
+    """Runs of each task a night; None in a file."""
+    note: str = ""
+    """What else must be known."""
 
     @property
     def scores(self) -> NDArray[np.float64]:
@@ -220,3 +224,65 @@ def _alike(store: Path, text: str, arms: list[tuple[str, Arm]]) -> dict[str, tup
 def _no_nights(store: Path, text: str, found: str) -> StoreError:
     remedy = "Nights come from the deployment nightly-noise-study (docs/guide/schedules.md), or from `night:` in a study."
     return StoreError(f"{store}, {text!r}"[:300], expected="nights of a study", found=found, remedy=remedy)
+
+
+# --- from a file ---------------------------------------------------------------------------------------------------------
+
+
+def read_nights_file(path: Path, *, since: str | None = None) -> Nights:
+    """One row a night: `night`, `score` from 0 to 1, and perhaps `n`, what the score is the mean of.
+
+    Nights that are numbers or dates stand in their order, others in the file's. A night without a score does not count.
+
+    Args:
+        path: The file.
+        since: The first night that counts; None: the first there is.
+
+    Raises:
+        DataError: The file is no such table, a night is there twice, a score or an n cannot be, or no night has a score.
+    """
+    wanted = {"night": Wanted("night"), "score": Wanted("score", Kind.NUMBER), "n": Wanted("n", Kind.NUMBER, optional=True)}
+    table = read_table(path, wanted)
+    labels, at = codes(table, "night")
+    refuse_repeats(path, ["night"], at, expected="each night once", remedy="Take the copies out, or keep one arm's rows.")
+    scores, known = numbers(table, "score")
+    refuse_outside(path, "score", scores, (0.0, 1.0), known=known, remedy="Divide the scores by the largest that there can be.")
+    sizes = _sizes(path, table)
+    order, how = time_order(labels)
+    if since is not None:
+        first = [place for place, row in enumerate(order) if labels[row] == since]
+        if not first:
+            found = f"nights {', '.join(labels[row] for row in order[-5:])}"[:300]
+            raise DataError(str(path), expected=f"a night {since!r}", found=found, remedy="Name a night as it stands there.")
+        order = order[first[0] :]
+    counted = [int(row) for row in order if known[row]]
+    if not counted:
+        raise DataError(str(path), expected="nights with a score", found="none", remedy="Fill in the column 'score'.")
+    usual = sizes[counted[0]]
+    unlike = len({sizes[row] for row in counted}) > 1
+    return Nights(
+        label=str(path),
+        nights=tuple(Night(labels[row], "", float(scores[row]), 0, _other_size(sizes[row], usual)) for row in counted),
+        left_out=tuple((labels[row], "it has no score") for row in order if not known[row]),
+        newest_left_out=not known[order[-1]],
+        n_tasks=None,
+        n_dropped=0,
+        replicates=None,
+        note=f"nights are {how}"
+        + ("; n differs, and scores of another n spread otherwise: the limits are rough" if unlike else ""),
+    )
+
+
+def _sizes(path: Path, table: Any) -> list[int | None]:
+    """N of each row, None where it is not said."""
+    if "n" not in table.column_names:
+        return [None] * int(table.num_rows)
+    values, known = numbers(table, "n")
+    bad = np.flatnonzero(known & ((values < 1) | (values != np.floor(values))))
+    if bad.size:
+        raise at_row(path, int(bad[0]), "n", expected="a whole number from 1 on, or nothing", found=repr(float(values[bad[0]])))
+    return [int(value) if there else None for value, there in zip(values, known, strict=True)]
+
+
+def _other_size(size: int | None, usual: int | None) -> tuple[str, ...]:
+    return () if size == usual else (f"n is {'not said' if size is None else size}",)

@@ -1,14 +1,20 @@
-"""Sums of the replicates in their order, read in SQL: what the statistics of drift need of the outcomes."""
+"""Replicates in their order: their sums, read in SQL, or the outcomes of a user's file; what the statistics of drift need."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evalnoise.readers.columns import at_row, codes, numbers, refuse_repeats, time_order
 from evalnoise.readers.counts import Counts
+from evalnoise.readers.tablefile import Kind, Wanted, column_names, read_table
 from evalnoise.stats.drift import RunSums
+from schemas.errors import DataError
 
 _RUNS: Final = """
 SELECT stack, condition, replicate, count(*) FILTER (WHERE outcome = 'pass') AS passes
@@ -59,3 +65,66 @@ def _sums(found: Counts, run_passes: Any, replicates: int) -> RunSums:
         tasks_by_passes=np.bincount(found.passes[complete], minlength=replicates + 1).astype(np.int64),
         left_out=int(np.count_nonzero(~complete)),
     )
+
+
+# --- from a file ---------------------------------------------------------------------------------------------------------
+
+_WORDS: Final = dict.fromkeys(("pass", "passed", "true", "1", "1.0"), 1) | dict.fromkeys(("fail", "failed", "false", "0", "0.0"), 0)
+_HOLE: Final = "unmeasured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRuns:
+    """Outcomes of a file."""
+
+    source: str
+    """The file."""
+    outcomes: NDArray[np.int8]
+    """Shape (N, R): 1 pass, 0 fail, -1 unmeasured or not there; replicates in the order of time."""
+    note: str
+    """What gives the order of the replicates."""
+
+
+def read_runs(path: Path) -> FileRuns:
+    """A long table `task`, `replicate` and `outcome` (pass, fail; empty or unmeasured: no outcome), or `score` (1 or 0) instead.
+
+    Replicates that are numbers or dates stand in their order, others in the file's.
+
+    Raises:
+        DataError: The file is no such table, a value is no outcome, or a task has a replicate twice; row and column are named.
+    """
+    names = column_names(path)
+    said = "score" if "score" in names and "outcome" not in names else "outcome"
+    kind = Kind.NUMBER if said == "score" else Kind.HOLES
+    table = read_table(path, {"task": Wanted("task"), "replicate": Wanted("replicate"), "outcome": Wanted(said, kind)})
+    (tasks, task), (replicates, replicate) = codes(table, "task"), codes(table, "replicate")
+    remedy = "Take the copies out, or keep the rows of one arm."
+    places = task * len(replicates) + replicate
+    refuse_repeats(path, ["task", "replicate"], places, expected="each replicate of a task once", remedy=remedy)
+    order, how = time_order(replicates)
+    outcomes = np.full((len(tasks), len(replicates)), -1, dtype=np.int8)
+    outcomes[task, np.argsort(order)[replicate]] = _scores(path, table) if said == "score" else _outcomes(path, table)
+    return FileRuns(source=str(path), outcomes=outcomes, note=f"replicates are {how}")
+
+
+def _outcomes(path: Path, table: Any) -> NDArray[np.int8]:
+    words, at = codes(table, "outcome")
+    # The last entry is what code -1 takes: an empty field.
+    values = np.array([*(-1 if word.lower() == _HOLE else _WORDS.get(word.lower(), -2) for word in words), -1], dtype=np.int8)[at]
+    bad = np.flatnonzero(values == -2)
+    if bad.size:
+        raise _no_outcome(path, int(bad[0]), "outcome", repr(words[at[bad[0]]])[:100])
+    return values
+
+
+def _scores(path: Path, table: Any) -> NDArray[np.int8]:
+    values, known = numbers(table, "outcome")
+    bad = np.flatnonzero((values != 0) & (values != 1))
+    if bad.size:
+        raise _no_outcome(path, int(bad[0]), "score", repr(float(values[bad[0]])))
+    return np.where(known, values, -1).astype(np.int8)
+
+
+def _no_outcome(path: Path, row: int, column: str, found: str) -> DataError:
+    remedy = "Drift is tested on outcomes: write 1 or 0, and leave the field empty where nothing was measured."
+    return at_row(path, row, column, expected="pass or fail, 1 or 0, or nothing", found=found, remedy=remedy)

@@ -31,8 +31,8 @@ def _say(*lines: str) -> None:
         typer.echo(printable(line).replace("\n", " "))
 
 
-def _unfinished(arm: Arm) -> None:
-    if not arm.complete:
+def _unfinished(*, complete: bool) -> None:
+    if not complete:
         _say("  The protocol is not complete, so these numbers may still change.")
 
 
@@ -43,17 +43,19 @@ def _json(facts: dict[str, Any]) -> None:
 # --- drift -----------------------------------------------------------------------------------------------------------------
 
 
-def print_drift(arm: Arm, found: Drift, *, as_json: bool) -> None:
+def print_drift(label: str, found: Drift, *, complete: bool, as_json: bool, note: str = "") -> None:
     """The three tests with their power; never that there is no drift."""
     if as_json:
         _json(
-            {"arm": arm.label, "complete": arm.complete, **asdict(found), "smallest_p": found.smallest_p}
-            | {"covers": Covers.BENCHMARK, "method": Method.PERMUTATION}
+            {"arm": label, "complete": complete, **asdict(found), "smallest_p": found.smallest_p}
+            | {"covers": Covers.BENCHMARK, "method": Method.PERMUTATION, "note": note}
         )
         return
     left_out = f", {counted(found.left_out, 'task')} with an unmeasured run left out" if found.left_out else ""
-    _say(f"Drift of {arm.label}: {counted(found.n_tasks, 'task')}, {counted(found.n_replicates, 'replicate')}{left_out}")
-    _unfinished(arm)
+    _say(f"Drift of {label}: {counted(found.n_tasks, 'task')}, {counted(found.n_replicates, 'replicate')}{left_out}")
+    _unfinished(complete=complete)
+    if note:
+        _say(f"  {note[0].upper()}{note[1:]}.")
     if found.q is None or found.trend is None or found.scan is None:
         _say(f"  {UNDEFINED}: {found.undefined}")
         return
@@ -132,7 +134,7 @@ def print_tasks(arm: Arm, *, top: int, level: float, as_json: bool) -> None:
         _json(facts | carriers | exact | {"tasks": rows})
         return
     _say(f"Tasks of {arm.label}: w = {number(each.w, 5)} over {counted(spread.n_tasks, 'task')}")
-    _unfinished(arm)
+    _unfinished(complete=arm.complete)
     if spread.effective is None:
         _say(f"  noise concentration {UNDEFINED}: {spread.undefined}")
     else:
@@ -190,7 +192,7 @@ def print_against(one: Arm, other: Arm, *, of: str, top: int, as_json: bool) -> 
         return
     _say(f"{of} of {one.label} less {of} of {other.label}: {number(value, 5)} over {counted(len(found.tasks), 'common task')}")
     for arm in (one, other):
-        _unfinished(arm)
+        _unfinished(complete=arm.complete)
     if unmatched:
         _say(f"  {counted(unmatched, 'task')} of one arm alone left out")
     if found.undefined:
@@ -215,14 +217,18 @@ def print_nights(found: Nights, chart: Chart, *, as_json: bool) -> None:
         made = {"covers": chart.covers, "level": chart.level, "method": chart.method}
         lasting = {"lasting_seen": chart.lasting_seen, "lasting_nights": chart.lasting_nights}
         said = {"seen": chart.seen, "alarm": chart.alarm, "verdict": _night_verdict(found, chart), "undefined": chart.undefined}
-        left = {"note": chart.note, "newest_left_out": found.newest_left_out, "left_out": [list(pair) for pair in found.left_out]}
+        left = {
+            "note": "; ".join(note for note in (chart.note, found.note) if note),
+            "newest_left_out": found.newest_left_out,
+            "left_out": [list(pair) for pair in found.left_out],
+        }
         _json(facts | more | made | lasting | said | left | {"nights": rows})
         return
     dropped = f", {counted(found.n_dropped, 'task')} left out that some night has not measured" if found.n_dropped else ""
-    _say(
-        f"Nights of {found.label}: {counted(len(rows), 'night')}, rule {chart.rule}, {counted(found.n_tasks, 'task')} "
-        f"x {counted(found.replicates, 'run')}{dropped}"
-    )
+    each = f", {counted(found.n_tasks, 'task')} x {counted(found.replicates, 'run')}" if found.n_tasks and found.replicates else ""
+    _say(f"Nights of {found.label}: {counted(len(rows), 'night')}, rule {chart.rule}{each}{dropped}")
+    if found.note:
+        _say(f"  {found.note[0].upper()}{found.note[1:]}.")
     if chart.centre is not None and chart.sd is not None:
         _say(f"  baseline of {chart.baseline} nights: mean {chart.centre:.4f}, standard deviation between nights {chart.sd:.4f}")
     hidden = len(rows) - _LAST_NIGHTS
