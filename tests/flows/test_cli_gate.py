@@ -1,4 +1,4 @@
-"""`evalnoise gate` and `evalnoise aa` as a user types them, on small stores, some of them hostile."""
+"""`evalnoise gate` as a user types it, on small stores, some of them hostile."""
 
 from __future__ import annotations
 
@@ -417,47 +417,6 @@ def test_annotations_cannot_be_broken_out_of(hostile, root):
 
 def test_code_spans():
     assert code("a`b\n c\x1b") == "`a'b c\\x1b`"
-
-
-# --- A/A ----------------------------------------------------------------------------------------------------------------
-
-
-def test_aa_says_what_an_arm_can_show(root):
-    shown = run("aa", "base", "--store", root, code=0)
-    for part in (
-        "minimum detectable effect",
-        "drift ratio",
-        "published A/A bootstrap",
-        "recommendation",
-        "new runs of these tasks",
-    ):
-        assert part in shown
-    found = json.loads(run("aa", "short", "--store", root, "--json", code=0))
-    assert found["detectable"] == pytest.approx(2.8015852181 * (2 * found["w"] / (N * 2)) ** 0.5)
-    assert found["article"]["mde"] > 0
-    assert found["drift_ratio"] > 0
-    assert found["drift_p"] == json.loads(run("drift", "short", "--store", root, "--json", code=0))["q"]["p_permuted"]
-    assert (found["method"], found["drift_method"], found["resamples"]) == ("normal, plug-in w", "within-task permutation", 9999)
-    assert found["seed"] is not None
-    assert found["recommendation"].startswith("take ")
-    assert run("aa", "base", "--store", root, "--alpha", "0.9", code=2)
-
-
-def test_aa_of_little(tmp_path):
-    seal(tmp_path, "once", draws(RATES, 1, 1))
-    assert "measure it" in run("aa", "once", "--store", tmp_path, code=0)
-    once = json.loads(run("aa", "once", "--store", tmp_path, "--json", code=0))
-    assert (once["n_tasks"], once["n_replicates"], once["w"]) == (N, 1, None)
-    drifting = draws(RATES, 10, 1)
-    drifting[:25, 5:] = 0
-    seal(tmp_path, "drifting", drifting)
-    assert "differ by more than chance" in run("aa", "drifting", "--store", tmp_path, code=0)
-    seal(tmp_path, "still", np.ones((30, 3)))
-    shown = run("aa", "still", "--store", tmp_path, code=0)
-    assert "effect     undefined (nothing varied" in shown
-    still = json.loads(run("aa", "still", "--store", tmp_path, "--json", code=0))
-    assert (still["w"], still["detectable"], still["significant"]) == (0, None, None)
-    assert still["undefined"]
 
 
 # --- a study that was run -----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Rows of recordings made by hand."""
+"""Rows of recordings made by hand, and studies that record or replay."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from typing import Any
 from evalnoise.providers.base import Request
 from evalnoise.recordings.row import Recorded
 from schemas.records import Response, ResponseClass
+from schemas.study import Study
+from tests.support import stages
+
+OPENAI = {"name": "openai", "temperature": 0.7, "max_retries": 0}
 
 
 def request(question: str, **body: Any) -> Request:
@@ -29,3 +33,11 @@ def lines(path: Path, rows: Iterable[Any], *, tail: str = "") -> Path:
     """A file of JSON Lines."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows) + tail)
     return path
+
+
+def study(name: str, provider: dict[str, Any], retry: str, conditions: list[dict[str, Any]], **changes: Any) -> Study:
+    """A study of one stack `a`, three replicates."""
+    stack = {"name": "a", "model": "m", "provider": provider, "verifier": stages.PROCESS, "max_tokens": 300, "retry": retry}
+    return Study.model_validate(
+        stages.body(**({"study": name, "stacks": [stack], "conditions": conditions, "replicates": 3} | changes))
+    )
