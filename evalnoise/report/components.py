@@ -14,7 +14,7 @@ from evalnoise.report.numbers import UNDEFINED, counted, interval, number
 from evalnoise.stats.estimate import Estimate
 from evalnoise.stats.intervals import GAFFKE_NOTE
 from evalnoise.stats.nested.components import Component, Components, Level, components
-from evalnoise.stats.nested.intervals import bootstrap_intervals, gaffke_interval, mls_intervals, none_varied_limit
+from evalnoise.stats.nested.intervals import bootstrap_intervals, gaffke_intervals, mls_intervals, none_varied_limit
 from evalnoise.stats.nested.next_sample import NOTHING_VARIES, Advice, Step, next_sample
 from evalnoise.stats.nested.repeats import (
     FlipCompression,
@@ -63,7 +63,7 @@ class ComponentReport:
     normal: dict[Level, Estimate]
     """Modified large sample, where it may be quoted."""
     gaffke: dict[Level, Estimate]
-    """Gaffke's, of the lowest component of balanced binary scores."""
+    """Gaffke's, of generation and grader of balanced binary scores."""
     limit: dict[Level, Estimate]
     """One-sided limit of what never varied."""
     repeats: KSelection | None
@@ -89,7 +89,7 @@ def component_report(grades: Grades, wishes: Wishes) -> ComponentReport:
         found=found,
         intervals=bootstrap_intervals(data, **drawn, level=wishes.level, found=found),
         normal=_normal(data, found, wishes.level),
-        gaffke=gaffke_interval(data, **drawn, level=wishes.level, found=found) if found.n_tasks > 1 else {},
+        gaffke=gaffke_intervals(data, **drawn, level=wishes.level, found=found) if found.n_tasks > 1 else {},
         limit=none_varied_limit(data, level=wishes.level, found=found),
         repeats=_selected(found, wishes.tol) if graded else None,
         reach=repeats_needed(*_three(found), target=wishes.target) if graded else None,

@@ -238,7 +238,7 @@ def _robust(column: _Column, level: float) -> ClusteredMean:
     se = math.sqrt(squares * Fraction(g, (g - 1) * n * n))
     half = float(-stdtrit(g - 1, alpha_of(level) / 2)) * se
     base = column.estimate(Method.CLUSTER_ROBUST)
-    note = joined(column.note or (SAME_MEAN if squares == 0 else ""), _clusters_note(sizes))
+    note = joined(column.note or (SAME_MEAN if squares == 0 else ""), clusters_note(sizes))
     return ClusteredMean(
         result=base.spanning(column.value - half, column.value + half, level=level, covers=Covers.POPULATION, note=note),
         se=se,
@@ -267,11 +267,11 @@ def _resampled(column: _Column, *, seed: int, resamples: int, level: float) -> E
     lo, hi = percentile_interval(means / column.divisor, level=level)
     base = dataclasses.replace(column.estimate(Method.CLUSTER_BOOTSTRAP), seed=seed, resamples=resamples)
     same = SAME_MEAN if lo == hi else ""
-    note = joined(column.note or same, _clusters_note(column.sizes))
+    note = joined(column.note or same, clusters_note(column.sizes))
     return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=note)
 
 
-def _clusters_note(sizes: Ints) -> str:
+def clusters_note(sizes: Ints) -> str:
     """The number of clusters, and a warning where they are few."""
     largest = int(sizes.max())
     said = f"{len(sizes)} clusters, the largest of {'1 task' if largest == 1 else f'{largest} tasks'}"

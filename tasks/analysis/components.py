@@ -7,14 +7,16 @@ are tasks x one frozen output x grades.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from evalnoise.readers.counts import Counts, Judged
-from evalnoise.stats.estimate import Estimate, Method
+from evalnoise.readers.counts import Counts, Ints, Judged
+from evalnoise.stats.estimate import Estimate, Method, joined
+from evalnoise.stats.nested.combined import combined_generation
 from evalnoise.stats.nested.components import FEW_DEGREES, Component, Components, Level, components
-from evalnoise.stats.nested.intervals import bootstrap_intervals, gaffke_interval, none_varied_limit
+from evalnoise.stats.nested.intervals import ALONE, bootstrap_intervals, gaffke_intervals, none_varied_limit
 from evalnoise.stats.nested.sums import Nested, from_counts
+from tasks.analysis.clusters import cluster_labels
 from tasks.analysis.rows import Row, estimate_row
 from tasks.workshop import Workshop
 
@@ -32,11 +34,15 @@ class Graded:
     frozen: bool
     """Whether all grades of a task are of one frozen output."""
     judge: bool
+    counts: tuple[Ints, Ints] | None = None
+    """Passes and measured runs of each task of the benchmark, (N,); None for verdicts, whose tasks are not all of them."""
+    clusters: Ints | None = None
+    """Cluster of each task of `data`; None where the benchmark names none."""
 
 
 def graded(shop: Workshop, counts: Mapping[tuple[str, str], Counts], judged: Sequence[Judged]) -> list[Graded]:
     """The grades of every stack under every condition and judge condition."""
-    study, made = shop.plan.study, []
+    study, labels, made = shop.plan.study, cluster_labels(shop), []
     for stack in study.stacks:
         for condition in study.conditions:
             cells = counts.get((stack.name, condition.name))
@@ -44,25 +50,34 @@ def graded(shop: Workshop, counts: Mapping[tuple[str, str], Counts], judged: Seq
                 continue
             frozen = study.repeats_one_draw(stack, condition)
             data = from_counts(cells.passes, cells.runs, one_output=frozen)
-            made.append(Graded(stack.name, condition.name, data, components(data), frozen=frozen, judge=False))
+            made.append(
+                Graded(
+                    stack.name, condition.name, data, components(data), frozen=frozen, judge=False,
+                    counts=(cells.passes, cells.runs), clusters=None if labels is None else labels[cells.runs > 0],
+                )
+            )  # fmt: skip
     for verdicts in judged:
-        parsed = verdicts.verdicts >= 0
-        data = from_counts((verdicts.verdicts == 1).sum(axis=1), parsed.sum(axis=1), one_output=True)
-        made.append(Graded(verdicts.stack, verdicts.condition, data, components(data), frozen=True, judge=True))
+        parsed = (verdicts.verdicts >= 0).sum(axis=1)
+        data = from_counts((verdicts.verdicts == 1).sum(axis=1), parsed, one_output=True)
+        within = None if labels is None else labels[verdicts.positions[parsed > 0]]
+        one = Graded(verdicts.stack, verdicts.condition, data, components(data), frozen=True, judge=True, clusters=within)
+        made.append(one)
     return made
 
 
 def component_rows(shop: Workshop, grades: Sequence[Graded]) -> Iterator[Row]:
     """Rows of `estimates`: component_task, component_generation, component_grader, and the sums that stand in for them.
 
-    Raw values with the task bootstrap; `…_clipped` holds them to 0. Where fresh runs and a reverification of one stack are there,
-    `component_generation_combined` takes the verifier's variance from the reverification.
+    Raw values with the task bootstrap, and with the cluster bootstrap where the benchmark names clusters; `…_clipped` holds them to
+    0. Where fresh runs and a reverification of one stack are there, `component_generation_combined` takes the verifier's variance
+    from the reverification.
     """
     for one in grades:
         for name, estimate in _estimates(shop, one):
             yield estimate_row(shop, one.stack, one.condition, f"component_{name}", estimate)
     for one, other in _pairs(shop, grades):
-        yield estimate_row(shop, one.stack, one.condition, "component_generation_combined", _combined(one, other))
+        for estimate in _combined(shop, one, other):
+            yield estimate_row(shop, one.stack, one.condition, "component_generation_combined", estimate)
 
 
 def column(level: Level) -> str:
@@ -70,16 +85,22 @@ def column(level: Level) -> str:
     return level.value.replace("+", "_")
 
 
-def _estimates(shop: Workshop, one: Graded) -> Iterator[tuple[str, Estimate]]:
+def _options(shop: Workshop) -> dict[str, Any]:
     analysis = shop.plan.study.analysis
-    level = 1 - analysis.alpha
-    drawn: dict[str, Any] = {"seed": analysis.seed, "resamples": analysis.resamples, "level": level}
-    for of, estimate in bootstrap_intervals(one.data, **drawn, found=one.found).items():
-        yield column(of), estimate
-    for of, estimate in gaffke_interval(one.data, **drawn, found=one.found).items():
-        yield column(of), estimate
-    for of, limit in none_varied_limit(one.data, level=level, found=one.found).items():
-        yield column(of), limit
+    return {"seed": analysis.seed, "resamples": analysis.resamples, "level": 1 - analysis.alpha}
+
+
+def _estimates(shop: Workshop, one: Graded) -> Iterator[tuple[str, Estimate]]:
+    drawn = _options(shop)
+    made = [bootstrap_intervals(one.data, **drawn, found=one.found), gaffke_intervals(one.data, **drawn, found=one.found)]
+    made.append(none_varied_limit(one.data, level=drawn["level"], found=one.found))
+    alone = ALONE if one.clusters is not None else ""
+    for estimates in made:
+        for of, estimate in estimates.items():
+            yield column(of), replace(estimate, note=joined(estimate.note, alone))
+    if one.clusters is not None:
+        for of, estimate in bootstrap_intervals(one.data, **drawn, found=one.found, clusters=one.clusters).items():
+            yield column(of), estimate
     for part in one.found.parts:
         yield f"{column(part.of)}_clipped", _plain(one.found, part.clipped, note=part.note)
     for part in (one.found.task, one.found.generation, one.found.grader):
@@ -113,17 +134,21 @@ def _pairs(shop: Workshop, grades: Sequence[Graded]) -> Iterator[tuple[Graded, G
             yield one, again[0]
 
 
-def _combined(one: Graded, again: Graded) -> Estimate:
+def _combined(shop: Workshop, one: Graded, again: Graded) -> Iterator[Estimate]:
     """Generation as generation+grader of fresh runs minus grader of a reverification."""
-    both, grader = one.found.together, again.found.grader.raw
-    assert both is not None
-    assert both.raw is not None
-    assert grader is not None
-    note = (
+    assumed = (
         f"generation+grader minus grader of {again.condition}: assumes that the verifier varies as much on these outputs as on the "
-        "frozen ones; no interval"
+        "frozen ones"
     )
-    return _plain(one.found, both.raw - grader, note=note)
+    assert one.counts is not None
+    assert again.counts is not None
+    labels, drawn = cluster_labels(shop), _options(shop)
+    alone = ALONE if labels is not None else ""
+    for estimate in combined_generation(one.counts, again.counts, **drawn):
+        yield replace(estimate, note=joined(estimate.note, assumed, alone))
+    if labels is not None:
+        for estimate in combined_generation(one.counts, again.counts, **drawn, clusters=labels):
+            yield replace(estimate, note=joined(estimate.note, assumed))
 
 
 # --- findings --------------------------------------------------------------------------------------------------------------

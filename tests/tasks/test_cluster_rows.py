@@ -31,7 +31,9 @@ METHODS = ("cluster-robust", "cluster bootstrap")
 def test_clusters_have_rows_of_their_own(tmp_path):
     root = run(tmp_path, ["a", "a", "b", "b", "", "c"])
     found = stages.rows(
-        root, f"select condition, estimate, method, covers, value, lo, hi, note from estimates where method in {METHODS}"
+        root,
+        f"select condition, estimate, method, covers, value, lo, hi, note from estimates where method in {METHODS} "
+        "and estimate not like 'component%'",
     )
     assert {row[:3] for row in found} == {(c, e, m) for c in ("live", "cold", "replay") for e in ("score", "w") for m in METHODS}
     for condition, estimate, _, covers, value, lo, hi, note in found:
@@ -47,6 +49,18 @@ def test_clusters_have_rows_of_their_own(tmp_path):
     assert stages.rows(root, drawn) == [("cluster-robust", True, None), ("cluster bootstrap", False, 500)]
 
 
+    parts = stages.rows(
+        root,
+        "select condition, estimate, method, note from estimates where estimate like 'component%' and note like '%cluster%' "
+        "order by all",
+    )
+    of = {"live": ("task", "generation_grader"), "replay": ("task_generation", "grader")}
+    expected = {(c, f"component_{name}") for c in ("live", "cold", "replay") for name in of.get(c, of["live"])}
+    assert {row[:2] for row in parts if row[2] == "cluster bootstrap"} == expected
+    for _, _, method, note in parts:
+        assert ("only 4 clusters" if method == "cluster bootstrap" else "quote the cluster bootstrap's interval") in note
+
+
 def test_no_cluster_no_row(tmp_path):
     root = run(tmp_path, [""] * 4)
     assert stages.rows(root, f"select count(*) from estimates where method in {METHODS}") == [(0,)]
@@ -56,4 +70,4 @@ def test_no_cluster_no_row(tmp_path):
 def test_one_cluster_is_undefined_with_that_reason(tmp_path):
     root = run(tmp_path, ["a"] * 4)
     found = stages.rows(root, f"select value is not null, lo, undefined from estimates where method in {METHODS}")
-    assert found == [(True, None, "an interval over clusters needs 2 of them")] * 12
+    assert found == [(True, None, "an interval over clusters needs 2 of them")] * (12 + 6)

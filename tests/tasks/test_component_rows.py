@@ -73,7 +73,8 @@ def test_what_never_varied_has_a_limit(estimates):
 
 
 def test_fresh_runs_and_a_reverification_are_combined_under_a_stated_assumption(estimates):
-    value, _, note = estimates["live", "generation_combined", PLAIN]
+    value, _, note = estimates["live", "generation_combined", DRAWN]
+    assert estimates["live", "generation_combined", "gaffke"][0] == value
     assert value == pytest.approx(estimates["live", "generation_grader", DRAWN][0] - estimates["reverify", "grader", DRAWN][0])
     assert "grader of reverify" in note
     assert "assumes" in note

@@ -6,6 +6,7 @@ moments (type-I nested analysis of variance) and may be negative; `clipped` hold
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -162,8 +163,8 @@ def components(data: Nested) -> Components:
     known = [float(raw) for raw in named.values()]
     total = float(sum(named.values(), Fraction())) if df[0] else None
     reasons = _reasons(df)
-    means = data.task_means()
-    variance = _variance_of_mean(data, sums, df) if df[0] else None
+    mean = _mean(data)
+    variance = float(_variance_of_mean(data, mean)) if df[0] else None
     icc, icc_undefined = _icc(named, df, known)
     per_task = data.grades / data.outputs
     return Components(
@@ -178,7 +179,7 @@ def components(data: Nested) -> Components:
             df=df,
         ),
         total=total,
-        mean=_mean(data, means),
+        mean=float(mean),
         variance_of_mean=variance,
         se=None if variance is None else float(np.sqrt(variance)),
         icc=icc,
@@ -215,15 +216,27 @@ class Totals:
     r: Any
 
 
-def solved(sums: Totals) -> tuple[Any, Any, Any]:
+def minus(a: Any, b: Any, c: Any, d: Any) -> Any:
+    """The difference a b - c d."""
+    return a * b - c * d
+
+
+def solved(sums: Totals, difference: Callable[[Any, Any, Any, Any], Any] = minus) -> tuple[Any, Any, Any]:
     """Task, generation and grader from the sums of squares; a level without repeats has 0, and its variance is in the one above.
 
     With scalars (Fractions) a level without degrees of freedom is skipped; arrays must have them everywhere, or nowhere.
+    `difference` is how arrays keep a b - c d exact.
     """
     df_task, df_generation, df_grader = sums.n - 1, sums.outputs - sums.n, sums.grades - sums.outputs
     zero = 0 * sums.within_outputs
-    grader = sums.within_outputs / df_grader if np.all(df_grader) else zero
-    generation = (sums.between_outputs - df_generation * grader) / (sums.grades - sums.k) if np.all(df_generation) else zero
+    grader, generation = zero, zero
+    if np.all(df_grader):
+        grader = sums.within_outputs / df_grader
+    if np.all(df_generation):
+        generation = sums.between_outputs / (sums.grades - sums.k)
+        if np.all(df_grader):
+            above = difference(sums.between_outputs, df_grader, sums.within_outputs, df_generation)
+            generation = above / (df_grader * (sums.grades - sums.k))
     if not np.all(df_task):
         return zero, generation, grader
     above = (sums.k - sums.q) * generation + df_task * grader
@@ -316,18 +329,18 @@ def _ratio(top: Fraction, df: int) -> float | None:
     return float(top / df) if df else None
 
 
-def _mean(data: Nested, means: Any) -> float:
-    if data.balanced:
-        return float(Fraction(_whole(data.sums), data.n_grades * data.denominator))
-    return float(np.mean(means))
+def _mean(data: Nested) -> Fraction:
+    """Mean of the task means, each output and each task with weight one; exact."""
+    return by_divisor(data.output_means, data.outputs) / (data.n * data.denominator * data.common)
 
 
-def _variance_of_mean(data: Nested, sums: Totals, df: tuple[int, int, int]) -> float:
-    if data.balanced:
-        # The mean square between tasks is K G times the sample variance of their means.
-        return float(sums.between_tasks / df[0] / sums.grades)
-    means = data.task_means()
-    return 0.0 if np.all(means == means[0]) else float(np.var(means, ddof=1)) / data.n
+def _variance_of_mean(data: Nested, mean: Fraction) -> Fraction:
+    """Sample variance of the task means over n: exact, so it is 0 where they are equal."""
+    totals = data.output_means
+    if int(np.abs(totals).max()) ** 2 * data.n >= 1 << 63:
+        totals = totals.astype(object)
+    squares = by_divisor(totals * totals, data.outputs * data.outputs) / (data.denominator * data.common) ** 2
+    return (squares / data.n - mean * mean) / (data.n - 1)
 
 
 def _icc(named: dict[Level, Fraction], df: tuple[int, int, int], known: list[float]) -> tuple[float | None, str]:

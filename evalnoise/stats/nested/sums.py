@@ -73,10 +73,6 @@ class Nested:
         same = bool(self.n and np.all(self.outputs == self.outputs[0]) and np.all(self.grades == self.grades[0]))
         return same and bool(np.all(self.grade_squares * self.outputs == self.grades * self.grades))
 
-    def task_means(self) -> Floats:
-        """Mean over a task's outputs of the output's mean, shape (n,): every output has weight one."""
-        return quotients(self.output_means, self.denominator * self.common, self.outputs)
-
 
 def from_array(scores: ArrayLike, measured: ArrayLike | None = None) -> Nested:
     """Sums of scores of shape (n, K, G): tasks, generations, grades.
