@@ -31,6 +31,12 @@ def components(
         str, typer.Option("--grade", help="Its column for the grade; - if each generation has one.", metavar="COLUMN")
     ] = "grade_repeat",
     score: Annotated[str, typer.Option("--score", help="Its column for the score.", metavar="COLUMN")] = "score",
+    cluster: Annotated[
+        str,
+        typer.Option(
+            "--cluster", help="Its column for clusters of tasks, which it may do without; - to leave them out.", metavar="COLUMN"
+        ),
+    ] = "cluster",
     scale: Annotated[tuple[float, float], typer.Option("--scale", help="Smallest and largest score.", metavar="LOW HIGH")] = (
         0.0,
         1.0,
@@ -55,7 +61,7 @@ def components(
     from evalnoise.stats.planning.design import Prices
 
     check_finite(price_generation=price_generation, price_grade=price_grade, price_task=price_task, tol=tol)
-    columns = Columns(task=task, generation=generation, grade=grade, score=score)
+    columns = Columns(task=task, generation=generation, grade=grade, score=score, cluster=cluster)
     grades = _grades(target, store, columns, scale)
     prices = Prices(generation=price_generation, grade=price_grade, task=price_task)
     try:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalnoise.readers.arms import find_arm, find_protocol
-from evalnoise.readers.columns import codes, numbers, refuse_outside, refuse_repeats
+from evalnoise.readers.columns import at_row, codes, numbers, refuse_outside, refuse_repeats
 from evalnoise.readers.counts import Judged, read_judged
 from evalnoise.readers.fitness import unfit_for_decisions, unfit_place
 from evalnoise.readers.tablefile import Kind, Wanted, read_table
@@ -19,6 +19,8 @@ from schemas.errors import DataError
 
 Ints = NDArray[np.int64]
 
+CLUSTER: Final = "cluster"
+"""The column of clusters that a file may have."""
 ABSENT: Final = "-"
 """Name of a column that the file does without: one generation of each task, or one grade of each generation."""
 _SCALE: Final = "Say the smallest and largest score with --scale LOW HIGH, or mend the row."
@@ -39,6 +41,8 @@ class Grades:
     """Number of the output over all tasks."""
     scores: NDArray[np.float64]
     """Scores."""
+    clusters: tuple[str, ...] = ()
+    """Cluster of each task, an empty text where it has none; nothing where no task has one."""
     missing: int
     """Grades that are missing: unmeasured cells, unparsed verdicts, empty fields. They are in no number."""
     notes: tuple[str, ...] = ()
@@ -59,6 +63,8 @@ class Columns:
     """Which grade of the generation; any text, distinct within a generation."""
     score: str = "score"
     """The score; empty or null where the grade is missing."""
+    cluster: str = CLUSTER
+    """Which tasks belong together; empty for a task on its own. A file may do without the column of this name."""
 
 
 def read_grades(path: Path, columns: Columns | None = None, *, scale: tuple[float, float] = (0.0, 1.0)) -> Grades:
@@ -77,6 +83,8 @@ def read_grades(path: Path, columns: Columns | None = None, *, scale: tuple[floa
     wanted = {"task": Wanted(names.task), "score": Wanted(names.score, Kind.NUMBER)}
     optional = {"generation": names.generation, "grade": names.grade}
     wanted |= {key: Wanted(name) for key, name in optional.items() if name != ABSENT}
+    if names.cluster != ABSENT:
+        wanted["cluster"] = Wanted(names.cluster, Kind.HOLES, optional=names.cluster == CLUSTER)
     try:
         table = read_table(path, wanted)
     except DataError as error:
@@ -98,8 +106,24 @@ def read_grades(path: Path, columns: Columns | None = None, *, scale: tuple[floa
         task=task[known],
         output=output[known],
         scores=values[known],
+        clusters=_clusters(path, table, names, tasks, task) if "cluster" in table.column_names else (),
         missing=int((~known).sum()),
     )
+
+
+def _clusters(path: Path, table: Any, names: Columns, tasks: tuple[str, ...], task: Ints) -> tuple[str, ...]:
+    """The cluster of each task; a task that stands in two is a mistake."""
+    texts, cluster = codes(table, "cluster")
+    first = np.unique(task, return_index=True)[1]
+    other = np.flatnonzero(cluster != cluster[first][task])
+    if other.size:
+        row, before = int(other[0]), int(first[task[other[0]]])
+        mine, earlier = (repr(texts[cluster[at]]) if cluster[at] >= 0 else "none" for at in (row, before))
+        found = f"{mine}, and {earlier} in row {before + 1}, of the same task {tasks[task[row]]!r}"
+        remedy = f"Mend the row, or say with `--cluster {ABSENT}` that tasks have no clusters."
+        raise at_row(path, row, names.cluster, expected="one cluster for all rows of a task", found=found, remedy=remedy)
+    named = tuple(texts[at] if at >= 0 else "" for at in cluster[first].tolist())
+    return named if any(named) else ()
 
 
 def _number(outer: Ints, inner: Ints) -> Ints:
@@ -124,7 +148,8 @@ def find_grades(connection: Any, store: str | Path, text: str) -> Grades:
             ]
             if len(found) == 1:
                 complete, place = status == "complete", (study, digest, found[0].stack, found[0].condition)
-                made = _of_verdicts(found[0], f"{study} ({digest[:SHORT]})", complete=complete)
+                clusters = _task_clusters(connection, study, digest)
+                made = _of_verdicts(found[0], f"{study} ({digest[:SHORT]})", clusters, complete=complete)
                 return replace(made, against=tuple(unfit_place(connection, place, made.source, complete=complete)))
     arm = find_arm(connection, store, text)
     frozen = arm.kind in {"replay", "reverify"}
@@ -143,16 +168,24 @@ def find_grades(connection: Any, store: str | Path, text: str) -> Grades:
         task=task.astype(np.int64),
         output=(task if frozen else task * measured.shape[1] + replicate).astype(np.int64),
         scores=cells.scores[measured],
+        clusters=cells.clusters if any(cells.clusters) else (),
         missing=int((~measured).sum()),
         notes=tuple(notes),
         against=tuple(unfit_for_decisions(connection, arm, arm.label)),
     )
 
 
+_CLUSTERS: Final = "SELECT position, cluster FROM tasks WHERE study = $study AND protocol = $protocol"
 _INCOMPLETE: Final = "the protocol is not complete yet, so these numbers may change"
 
 
-def _of_verdicts(judged: Judged, study: str, *, complete: bool) -> Grades:
+def _task_clusters(connection: Any, study: str, digest: str) -> dict[int, str]:
+    """Cluster of each place in the benchmark; nothing where no task has one."""
+    found = connection.execute(_CLUSTERS, {"study": study, "protocol": digest}).fetchall()
+    return dict(found) if any(cluster for _, cluster in found) else {}
+
+
+def _of_verdicts(judged: Judged, study: str, clusters: dict[int, str], *, complete: bool) -> Grades:
     parsed = judged.verdicts >= 0
     task, _ = np.nonzero(parsed)
     frozen = "the judge grades one frozen output of each task: task and generation are confounded"
@@ -162,6 +195,7 @@ def _of_verdicts(judged: Judged, study: str, *, complete: bool) -> Grades:
         task=task.astype(np.int64),
         output=task.astype(np.int64),
         scores=(judged.verdicts[parsed] == 1).astype(np.float64),
+        clusters=tuple(clusters[int(position)] for position in judged.positions) if clusters else (),
         missing=int((~parsed).sum()),
         notes=(*(() if complete else (_INCOMPLETE,)), frozen),
     )

@@ -11,10 +11,11 @@ import numpy as np
 
 from evalnoise.readers.grades import Grades
 from evalnoise.report.numbers import UNDEFINED, counted, interval, number
+from evalnoise.stats.clusters import named_labels
 from evalnoise.stats.estimate import Estimate
 from evalnoise.stats.intervals import GAFFKE_NOTE
 from evalnoise.stats.nested.components import Component, Components, Level, components
-from evalnoise.stats.nested.intervals import bootstrap_intervals, gaffke_intervals, mls_intervals, none_varied_limit
+from evalnoise.stats.nested.intervals import ALONE, bootstrap_intervals, gaffke_intervals, mls_intervals, none_varied_limit
 from evalnoise.stats.nested.next_sample import NOTHING_VARIES, Advice, Step, next_sample
 from evalnoise.stats.nested.repeats import (
     FlipCompression,
@@ -64,6 +65,8 @@ class ComponentReport:
     """Modified large sample, where it may be quoted."""
     gaffke: dict[Level, Estimate]
     """Gaffke's, of generation and grader of balanced binary scores."""
+    clustered: dict[Level, Estimate]
+    """Cluster bootstrap; empty where no task has a cluster."""
     limit: dict[Level, Estimate]
     """One-sided limit of what never varied."""
     repeats: KSelection | None
@@ -90,6 +93,7 @@ def component_report(grades: Grades, wishes: Wishes) -> ComponentReport:
         intervals=bootstrap_intervals(data, **drawn, level=wishes.level, found=found),
         normal=_normal(data, found, wishes.level),
         gaffke=gaffke_intervals(data, **drawn, level=wishes.level, found=found) if found.n_tasks > 1 else {},
+        clustered=_clustered(data, grades, {**drawn, "level": wishes.level, "found": found}),
         limit=none_varied_limit(data, level=wishes.level, found=found),
         repeats=_selected(found, wishes.tol) if graded else None,
         reach=repeats_needed(*_three(found), target=wishes.target) if graded else None,
@@ -97,6 +101,11 @@ def component_report(grades: Grades, wishes: Wishes) -> ComponentReport:
         flips=_flips(found) if graded else None,
         advice=_advice(data, found, wishes),
     )
+
+
+def _clustered(data: Nested, grades: Grades, drawn: dict[str, Any]) -> dict[Level, Estimate]:
+    labels = named_labels(grades.clusters)
+    return {} if labels is None else bootstrap_intervals(data, **drawn, clusters=labels[np.unique(grades.task)])
 
 
 def _normal(data: Nested, found: Components, level: float) -> dict[Level, Estimate]:
@@ -182,8 +191,12 @@ def _undefined_or(value: Any) -> dict[str, Any]:
     return {"undefined": NO_GRADER} if value is None else asdict(value)
 
 
+def _intervals(report: ComponentReport) -> tuple[dict[Level, Estimate], ...]:
+    return report.clustered, report.intervals, report.gaffke, report.normal, report.limit
+
+
 def _component(report: ComponentReport, part: Component) -> dict[str, Any]:
-    estimates = [made[part.of] for made in (report.intervals, report.gaffke, report.normal, report.limit) if part.of in made]
+    estimates = [made[part.of] for made in _intervals(report) if part.of in made]
     return {**asdict(part), "intervals": [asdict(one) for one in estimates]}
 
 
@@ -241,12 +254,13 @@ def _span(low: float, high: float, noun: str) -> str:
 
 def _table(report: ComponentReport) -> Iterator[str]:
     parts = report.found.parts
-    percent = _level(report)
-    rows = [("component", "raw", "clipped", "share", f"{percent} over new tasks, of the raw one")]
+    over = "clusters" if report.clustered else "tasks"
+    rows = [("component", "raw", "clipped", "share", f"{_level(report)} over new {over}, of the raw one")]
+    quoted = report.clustered or report.intervals
     for part in parts:
-        one, limit = report.intervals[part.of], report.limit.get(part.of)
+        one, limit = quoted[part.of], report.limit.get(part.of)
         shown = interval(one.lo, one.hi, 5) or f"none: {one.undefined}"
-        if part.of in report.gaffke and one.note:
+        if part.of in report.gaffke and one.note and not report.clustered:
             shown = f"{interval(report.gaffke[part.of].lo, report.gaffke[part.of].hi, 5)}*"
         if limit is not None:
             shown = f"it never varied: at most {number(limit.hi, 5)}, one-sided"
@@ -290,18 +304,22 @@ def _repeats(report: ComponentReport) -> Iterator[str]:
 
 
 def _notes(report: ComponentReport) -> Iterator[str]:
+    quoted = report.clustered or report.intervals
     for part in report.found.parts:
-        note = report.intervals[part.of].note
+        note = quoted[part.of].note
         if not note or part.of in report.limit:
             continue
         yield f"{part.of}: {note}"
-        if part.of in report.gaffke:
+        if part.of in report.gaffke and not report.clustered:
             bootstrap = interval(report.intervals[part.of].lo, report.intervals[part.of].hi, 5)
             yield f"* Gaffke's interval, for that reason; {GAFFKE_NOTE}; the task bootstrap's is {bootstrap}"
+    alone = f"; {ALONE}" if report.clustered else ""
     for of, one in report.limit.items():
-        yield f"{of}: {one.note}"
+        yield f"{of}: {one.note}{alone}"
     for of, one in report.normal.items():
-        yield f"{of}: normal limits {interval(one.lo, one.hi, 5)}; {one.note}"
+        yield f"{of}: normal limits {interval(one.lo, one.hi, 5)}; {one.note}{alone}"
+    if report.clustered:
+        yield "clusters of tasks are named: the standard error, what grades are needed and the advice take tasks as independent"
     if report.found.squares.generation == 0:
         yield "no two generations of a task differed: served from a cache, generations look the same as steady ones"
     if not report.found.balanced and report.found.n_tasks > 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -76,6 +76,14 @@ class _Column:
 
     def estimate(self, method: Method) -> Estimate:
         return Estimate(value=self.value, method=method, n_tasks=len(self.values), n_replicates=self.n_replicates)
+
+
+def named_labels(clusters: Sequence[str]) -> Ints | None:
+    """Cluster of each task, (N,), from its name; a task without one (an empty text) is one of its own. None where none has one."""
+    if not any(clusters):
+        return None
+    names = [f"named {name}" if name else f"alone {place}" for place, name in enumerate(clusters)]
+    return group_labels(names, len(names), "clusters")
 
 
 def clustered_mean(values: ArrayLike, clusters: ArrayLike, *, level: float = 0.95) -> ClusteredMean:

@@ -1,11 +1,11 @@
-"""Nested variance components of pass and fail grades: task bootstrap intervals against the components of the source."""
+"""Nested variance components of pass and fail grades: intervals of each against the components of the source."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from evalnoise.stats.nested.components import Level
-from evalnoise.stats.nested.intervals import bootstrap_intervals
+from evalnoise.stats.nested.intervals import bootstrap_intervals, gaffke_intervals
 from evalnoise.stats.nested.sums import from_array
 from perf.coverage.rates import Family
 from perf.coverage.tally import Found, Place, Tally
@@ -29,8 +29,9 @@ def simulate(family: Family, tasks: int, replicates: int, *, sims: int, resample
         rates = family.draw(generator, tasks)
         right = generator.random((tasks, replicates)) < rates[:, None]
         grades = right[..., None] != (generator.random((tasks, replicates, GRADES)) < FLIP)
-        for level, result in bootstrap_intervals(from_array(grades.astype(np.int64)), seed=sim, resamples=resamples).items():
-            if level in truths:
+        data = from_array(grades.astype(np.int64))
+        for interval in (bootstrap_intervals, gaffke_intervals):
+            for level, result in interval(data, seed=sim, resamples=resamples).items():
                 place = Place(f"component {level.value}", result.method, "population", family.name, tasks, replicates)
                 found.setdefault(place, Tally()).add(truths[level], result)
     return found

@@ -12,7 +12,6 @@ import numpy as np
 from evalnoise.readers.counts import Counts, Ints
 from evalnoise.stats import clusters
 from evalnoise.stats import contrasts as between
-from evalnoise.stats.bootstrap import group_labels
 from evalnoise.stats.contrasts import Contrast
 from evalnoise.stats.estimate import Estimate, Method
 from evalnoise.stats.variance import score, within_task_variance
@@ -40,11 +39,7 @@ def cluster_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts]) -> tu
 
 def cluster_labels(shop: Workshop) -> Ints | None:
     """Cluster of each task, (N,), one that names none being a cluster of its own; None where no task names one."""
-    tasks = shop.plan.benchmark.tasks
-    if not any(task.cluster for task in tasks):
-        return None
-    named = [f"cluster {task.cluster}" if task.cluster else f"task {task.id}" for task in tasks]
-    return group_labels(named, len(named), "clusters")
+    return clusters.named_labels([task.cluster for task in shop.plan.benchmark.tasks])
 
 
 def _options(shop: Workshop) -> tuple[float, dict[str, Any]]:

@@ -100,6 +100,20 @@ def test_what_is_undefined_is_said(tmp_path, shape, said):
         assert (part["raw"] is None) == bool(part["undefined"])
 
 
+def test_clusters_have_the_interval_to_quote(tmp_path):
+    path = small(tmp_path, (24, 2, 2))
+    header, *rows = path.read_text(encoding="utf-8").splitlines()
+    clusters = [f"{row},c{int(row[1 : row.index(',')]) // 2}" for row in rows]
+    path.write_text("\n".join([f"{header},cluster", *clusters]) + "\n", encoding="utf-8")
+    text = " ".join(run(path, *QUICK).split())
+    for words in ("95 % over new clusters", "12 clusters, the largest of 2 tasks", "take tasks as independent"):
+        assert words in text
+    assert "Gaffke" not in text
+    assert "over new tasks, of the raw one" in run(path, "--cluster", "-", *QUICK)
+    for part in json.loads(run(path, "--json", *QUICK))["components"]:
+        assert part["intervals"][0]["method"] == "cluster bootstrap"
+
+
 def test_what_looks_like_a_cache_is_said(tmp_path):
     y = np.repeat(np.random.default_rng(2).integers(0, 2, size=(40, 1, 1)), 3, axis=1).repeat(2, axis=2)
     text = " ".join(run(table(tmp_path / "g.csv", y), *QUICK).split())

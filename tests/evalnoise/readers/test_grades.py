@@ -48,6 +48,19 @@ def test_every_format_gives_the_same_grades(tmp_path, name):
     assert grades.missing == 2
 
 
+def test_clusters_of_tasks(tmp_path):
+    named = [row | {"cluster": {"a": "x", "b": None, "c": "x"}[row["task"]]} for row in ROWS]
+    path = write(tmp_path / "g.csv", named)
+    assert read_grades(path).clusters == ("x", "", "x")
+    assert read_grades(path, Columns(cluster="-")).clusters == ()
+    assert read_grades(write(tmp_path / "n.csv", ROWS)).clusters == ()
+    with pytest.raises(DataError, match="a column"):
+        read_grades(path, Columns(cluster="family"))
+    path = write(tmp_path / "g.csv", [*named[:2], named[2] | {"cluster": "y"}])
+    with pytest.raises(DataError, match=r"row 3, column 'cluster'.*one cluster.*'y', and 'x' in row 1, of the same task 'a'"):
+        read_grades(path)
+
+
 def test_missing_grades_are_absent(tmp_path):
     grades = read_grades(write(tmp_path / "g.csv", ROWS))
     found = components(from_long(grades.task, grades.output, grades.scores, n_tasks=len(grades.tasks)))
