@@ -10,6 +10,7 @@ import typer
 from flows.cli_options import DEFAULT_STORE, IN_STORE, StoreOption, in_store, misuse
 
 if TYPE_CHECKING:  # imported where they are needed, so that `--help` answers at once
+    from evalnoise.readers.pairs import Pair
     from evalnoise.readers.sameness import Aspect
     from evalnoise.stats.gates.gate import GateRule
     from tasks.gating import Compared, Outcome
@@ -19,8 +20,8 @@ _CLAIMS, _RULES, _ALLOWED = ("benchmark", "population"), ("claim", "article"), (
 
 
 def gate(
-    base: Annotated[str, typer.Argument(help=f"What NEW must not fall behind: {_ARM}.", metavar="BASE")],
-    new: Annotated[str, typer.Argument(help=f"What asks to pass: {_ARM}.", metavar="NEW")],
+    base: Annotated[str | None, typer.Argument(help=f"What NEW must not fall behind: {_ARM}.", metavar="BASE")] = None,
+    new: Annotated[str | None, typer.Argument(help=f"What asks to pass: {_ARM}.", metavar="NEW")] = None,
     *,
     margin: Annotated[float, typer.Option("--margin", help="Loss of score that must be excluded to pass.")] = 0.02,
     claim: Annotated[
@@ -32,9 +33,13 @@ def gate(
         bool, typer.Option("--tolerate-within-margin", help="Pass a significant loss that is surely under the margin.")
     ] = False,
     also: Annotated[list[str] | None, typer.Option("--also", help="A further benchmark. Repeatable.", metavar="BASE,NEW")] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option("--pairs", help="A table of benchmarks: columns base, new; if need be margin, name.", metavar="FILE"),
+    ] = None,
     primary: Annotated[
         str | None,
-        typer.Option("--primary", help="Of several, the one that decides. Default: BASE NEW's.", metavar="BENCHMARK"),
+        typer.Option("--primary", help="Of several, the one that decides. Default: the first.", metavar="BENCHMARK"),
     ] = None,
     allow: Annotated[
         list[str] | None,
@@ -64,23 +69,14 @@ def gate(
     from flows.views.gate import as_json as facts_of
     from flows.views.gate import exit_code, print_gate
     from flows.views.gate_files import github_lines
-    from tasks.gating import compare, find, named_twice, together
+    from tasks.gating import together
 
     if junit is not None:
         _begin_report(junit, {store, base_store or store})
     declared = _rule(margin, claim, alpha, one_sided=one_sided, tolerate=tolerate, max_unmeasured=max_unmeasured, seed=seed or 0)
     published = _published(rule, seed)
-    allowed = _allowed(allow or [])
-    pairs = [(base, new), *map(_pair, also or [])]
-    members = [
-        compare(find(base_store or store, one, "BASE"), find(store, other, "NEW"), declared, allowed=allowed, article=published)
-        for one, other in pairs
-    ]
-    if (twice := named_twice(members)) is not None:
-        raise misuse(
-            f"{twice.base.label} and {twice.new.label}: the pair is named twice; expected other arms in each --also, because a "
-            "pair that counts twice makes it harder for every other to block"
-        )
+    named = _pairs(base, new, also or [], pairs)
+    members = _compared(named, declared, (base_store or store, store), _allowed(allow or []), published)
     outcome = together(members, _primary(members, primary))
     if as_json:
         typer.echo(json.dumps(facts_of(outcome), allow_nan=False))
@@ -160,11 +156,47 @@ def _allowed(names: list[str]) -> set[Aspect]:
     return {Aspect(name) for name in names}
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pairs(base: str | None, new: str | None, also: list[str], file: Path | None) -> list[Pair]:
+    """All pairs: BASE NEW, then those of --also, then those of the file."""
+    from evalnoise.readers.pairs import Pair, read_pairs
+
+    if new is None and (base is not None or also or file is None):
+        raise misuse("expected BASE and NEW, or --pairs FILE with both of every pair")
+    found = [] if base is None or new is None else [Pair(base=base, new=new)]
+    return [*found, *map(_pair, also), *([] if file is None else read_pairs(file))]
+
+
+def _compared(
+    pairs: list[Pair], rule: GateRule, stores: tuple[Path, Path], allowed: set[Aspect], published: int | None
+) -> list[Compared]:
+    """The gate over each pair alone; `stores` are BASE's and NEW's. Pairs that share runs are misuse."""
+    from dataclasses import replace
+
+    from tasks.gating import compare, find, named_twice, sharing_runs
+
+    members = []
+    for pair in pairs:
+        own = rule if pair.margin is None else replace(rule, margin=pair.margin)
+        arms = find(stores[0], pair.base, "BASE"), find(stores[1], pair.new, "NEW")
+        members.append(compare(*arms, own, name=pair.name, allowed=allowed, article=published))
+    if (twice := named_twice(members)) is not None:
+        raise misuse(f"{twice.base.label} and {twice.new.label}: the pair is named twice; name each once")
+    if (both := sharing_runs(members)) is not None:
+        one, other = (f"{member.base.label} and {member.new.label}" for member in both)
+        raise misuse(
+            f"{one}, and {other}: the pairs have runs in common, as a benchmark and a part of it have; name one of them, because "
+            "what the same runs say again is no second test"
+        )
+    return members
+
+
+def _pair(text: str) -> Pair:
+    from evalnoise.readers.pairs import Pair
+
     one, comma, other = text.partition(",")
     if not (one and comma and other) or "," in other:
         raise misuse(f"--also {text}: expected BASE,NEW, each {_ARM}")
-    return one, other
+    return Pair(base=one, new=other)
 
 
 def _primary(members: list[Compared], name: str | None) -> int:

@@ -61,6 +61,10 @@ SELECT position, replicate, CASE outcome WHEN 'pass' THEN 1 WHEN 'fail' THEN 0 E
     coalesce(score, 0) AS score
 FROM outcomes WHERE study = $study AND protocol = $protocol AND stack = $stack AND condition = $condition
 """
+_TEXTS: Final = """
+SELECT CASE WHEN prompt = '' THEN '' ELSE sha256(concat_ws(chr(31), kind, prompt, reference, entry_point)) END
+FROM tasks WHERE study = $study AND protocol = $protocol ORDER BY position
+"""
 _ORDER: Final = """
 SELECT count(*) FROM checks
 WHERE study = $study AND protocol = $protocol AND stack = $stack AND condition = $condition AND "check" = 'order_unknown'
@@ -106,6 +110,12 @@ def read_cells(
         scores=scores,
         order_known=order_known,
     )
+
+
+def task_texts(connection: Any, study: str, protocol: str) -> tuple[str, ...]:
+    """A digest of what each task asks, in the order of `Cells.task_ids`, whatever its id; empty where it has no text."""
+    found = connection.execute(_TEXTS, {"study": study, "protocol": protocol}).fetchall()
+    return tuple(digest for (digest,) in found)
 
 
 def _rows(positions: NDArray[np.int64], rows: dict[int, int]) -> NDArray[np.int64]:

@@ -210,10 +210,20 @@ def repeats_one_draw(arm: Arm) -> bool:
 
 def not_independent(base: Arm, new: Arm) -> list[str]:
     """Why the cells of two arms are no independent runs, in words; empty where nothing says so."""
-    return list(_not_independent(base, new))
+    repeated = [
+        f"{name} repeats one recorded run ({arm.kind}): its replicates say nothing about new runs"
+        for name, arm in (("BASE", base), ("NEW", new))
+        if repeats_one_draw(arm)
+    ]
+    return [*_shared(base, new), *repeated]
 
 
-def _not_independent(base: Arm, new: Arm) -> Iterator[str]:
+def share_cells(one: Arm, other: Arm) -> bool:
+    """Whether the plans of two arms say that they have cells in common, or are made of one recording."""
+    return any(_shared(one, other))
+
+
+def _shared(base: Arm, new: Arm) -> Iterator[str]:
     place_base, place_new = (f"{arm.cells.stack}/{arm.cells.condition}" for arm in (base, new))
     same_cells = base.cells.protocol == new.cells.protocol and place_base == place_new
     if same_cells:
@@ -224,9 +234,6 @@ def _not_independent(base: Arm, new: Arm) -> Iterator[str]:
     # Pairing gives both the same answers, in one protocol too.
     if recorded[0] is not None and recorded[0] == recorded[1] and not same_cells:
         yield "BASE and NEW are made of the same recording"
-    for name, arm in (("BASE", base), ("NEW", new)):
-        if repeats_one_draw(arm):
-            yield f"{name} repeats one recorded run ({arm.kind}): its replicates say nothing about new runs"
 
 
 def _ancestors(arm: Arm) -> set[str]:

@@ -45,7 +45,7 @@ def sentence(outcome: Outcome) -> str:
     if more:
         others = "; ".join(_short(one, primary=one is outcome.first) for one in more)
         said += f" Of {counted(len(more), 'other benchmark')}: {others}."
-        said += _not_passed(outcome, more)
+        said += _not_passed(outcome)
     return said
 
 
@@ -59,12 +59,15 @@ def _short(member: Compared, *, primary: bool) -> str:
     return f"{code(member.benchmark)}{' (primary)' if primary else ''} {_SAYS[member.decision]}, {numbers}{tested}"
 
 
-def _not_passed(outcome: Outcome, more: list[Compared]) -> str:
+def _not_passed(outcome: Outcome) -> str:
     """Why a primary that passes is not enough."""
     if outcome.decision is not Decision.INCONCLUSIVE or outcome.first.decision is not Decision.PASS:
         return ""
-    unfit = ", ".join(code(one.benchmark) for one in more if one.gated.unfit)
-    return f" The records of {unfit} cannot bear a decision, so this is no pass."
+    held = [one for one, against in zip(outcome.members, outcome.against, strict=True) if against]
+    unfit = ", ".join(code(one.benchmark) for one in held if one.gated.unfit)
+    worse = ", ".join(code(one.benchmark) for one in held if not one.gated.unfit)
+    said = f" The records of {unfit} cannot bear a decision, so this is no pass." if unfit else ""
+    return said + (f" Alone, {worse} speaks against NEW, so this is no pass." if worse else "")
 
 
 def benchmark_sentence(member: Compared) -> str:

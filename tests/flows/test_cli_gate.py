@@ -183,51 +183,11 @@ def test_two_stores(root, tmp_path):
     )
 
 
-# --- several benchmarks -------------------------------------------------------------------------------------------------
-
-
-def test_several_benchmarks(root):
-    found = facts(root, "base", "same", "--also", "base,worse", "--margin", "0.09", code=12)
-    assert found["decision"] == "block"
-    assert [one["decision"] for one in found["benchmarks"]] == ["pass", "block"]
-    assert "Holm" in found["family"]
-    shown = gate(root, "base", "same", "--also", "base,short", "--margin", "0.09", code=0)
-    assert "(primary)" in shown
-    assert "(further)" in shown
-    assert gate(root, "base", "same", "--also", "base", code=2)
-    assert "several" not in gate(root, "base", "same", "--primary", "tiny", "--margin", "0.09", code=0)
-    assert "expected the name of one benchmark" in gate(root, "base", "same", "--also", "base,short", "--primary", "tiny", code=2)
-
-
-def test_the_sentence_begins_with_what_blocks(root):
-    said = facts(root, "base", "short", "--also", "base,worse", "--margin", "0.001", code=12)["sentence"]
-    assert re.match(r"\*\*block\*\*: on `tiny`, `worse[^`]*` is blocked against [^;]*; difference -0", said)
-    assert re.search(r"Of 1 other benchmark: `tiny` \(primary\) is not decided, difference [+-]0\.\d+ \[.*\], p \d", said)
-
-
 def test_a_gain_is_said_as_a_gain(root):
     said = gate(root, "worse", "base", code=0)
     assert "no loss, a gain of at least 0." in said
     assert "loss up to -" not in said
     assert ": difference +- z SE over new runs" in said
-
-
-def test_the_primary_may_be_named(root):
-    pairs = ("base", "same", "--also", "two-base,two-new", "--margin", "0.09")
-    assert facts(root, *pairs, code=13)["primary"] == "tiny"
-    assert facts(root, *pairs, "--primary", "second", code=13)["primary"] == "second"
-
-
-def test_a_pair_counts_once_and_an_unfit_one_lets_nothing_pass(root):
-    again = ("--also", "base,base", "--also", "base/a/live,base")
-    for more in (again, ("--also", "base/live,same"), ("--also", "same,base")):
-        assert "named twice" in gate(root, "base", "same", *more, code=2)
-    others = ("--also", "base,base", "--also", "base,blocked", "--also", "base,worse", "--margin", "0.09")
-    found = facts(root, "base", "same", *others, code=12)
-    assert "1 more by Holm among themselves (2 left out, unfit or without a p)" in found["family"]
-    assert found["benchmarks"][3]["p"] == found["benchmarks"][3]["p_two_sided"]
-    shown = facts(root, "base", "same", "--also", "two-base,two-new", "--margin", "0.09", code=13)["sentence"]
-    assert "The records of `second` cannot bear a decision, so this is no pass." in shown
 
 
 # --- records that cannot bear a decision --------------------------------------------------------------------------------

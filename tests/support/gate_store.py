@@ -31,6 +31,7 @@ def seal(
     condition: dict[str, Any] | None = None,
     tasks: Sequence[str] | None = None,
     clusters: Sequence[str] | None = None,
+    prompts: Sequence[str] | None = None,
     blocking: Sequence[str] = (),
     complete: bool = True,
     predecessor: str | None = None,
@@ -57,12 +58,13 @@ def seal(
     sealed = store.study(study, made.digest())
     names = list(tasks) if tasks is not None else [f"T/{i}" for i in range(n)]
     groups = list(clusters) if clusters is not None else [""] * n
+    asked = list(prompts) if prompts is not None else [""] * n
     common = {"benchmark": made.benchmark}
     place = {"stack": stacks[0]["name"], "condition": conditions[0]["name"]}
     shards = ["tasks", *(f"live-{r}" for r in range(runs)), "analyse"]
     sealed.plan(shards if complete else [*shards, "live-more"])
     task = row(TASKS, sealed, 0, kind="function") | common
-    rows = [task | {"task_id": names[i], "position": i, "cluster": groups[i]} for i in range(n)]
+    rows = [task | {"task_id": names[i], "position": i, "cluster": groups[i], "prompt": asked[i]} for i in range(n)]
     sealed.commit("tasks", [PartitionWrite(TASKS, {}, rows, "000")])
     for r in range(runs):
         cells = [_cell(sealed, values[i, r]) | common | {"task_id": names[i], "position": i} for i in range(n)]

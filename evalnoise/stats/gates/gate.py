@@ -1,24 +1,27 @@
 """The gate: block, pass or inconclusive, on a declared claim about a new arm against a base.
 
 Block: significant and worse. Pass: not block, and the one-sided limit of the loss lies under the margin, also with NEW's unmeasured
-cells as failures. Anything else is inconclusive, and so are records that cannot bear a decision, whatever they seem to say.
+cells as failures and BASE's as passes. Anything else is inconclusive, and so are records that cannot bear a decision, whatever they
+seem to say.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from evalnoise.stats.estimate import Covers, joined
 from evalnoise.stats.gates.claims import PLANNED_POWER, Tested, benchmark_test, population_test
 from evalnoise.stats.gates.copies import MAY_BE_A_COPY, look_like_copies, single_copy
-from evalnoise.stats.gates.missing import filled, hidden_gain, hidden_loss, missing_cells
+from evalnoise.stats.gates.missing import filled, hidden_gain, hidden_loss, missing_cells, worst_cases
 from evalnoise.stats.gates.permutation import RESAMPLES
 from evalnoise.stats.gates.side import Side, on_common_tasks
-from evalnoise.stats.multiplicity import adjusted
 
 FEWEST_TASKS = 20
 SMALLEST_ALPHA = 1e-12
@@ -110,10 +113,12 @@ class Gated:
     """The same in words; empty where it is settled, or where nothing is known to settle it."""
     unfit: tuple[str, ...]
     """What makes the records unfit for a decision; empty where nothing does."""
+    data: str = ""
+    """SHA-256 of the scores on the common tasks, whatever names, ids and order they have: the same for copies."""
     loss_limit_if_failed: float | None = None
-    """Limit of the loss with NEW's unmeasured cells as failures; None without any, or where no pass was at stake."""
+    """Limit of the loss with NEW's unmeasured cells as failures and BASE's as passes; None without any, or no pass at stake."""
     against_pass: str = ""
-    """Why a pass does not hold, in words: what NEW's unmeasured cells could hide; empty where it does."""
+    """Why a pass does not hold, in words: what the unmeasured cells could hide; empty where it does."""
     against_block: str = ""
     """That a block would not hold if NEW's unmeasured cells were passes and BASE's failures; empty where it would."""
 
@@ -163,9 +168,10 @@ def gate(
         tasks_to_settle=None,
         settling="",
         unfit=(*unfit, *lacking),
+        data=_same_scores(a, b),
     )
     undecided = _with_missing(undecided, new, base, clusters)
-    return decided(undecided, _own_p(undecided))
+    return decided(undecided, own_p(undecided))
 
 
 def _tested(new: Side, base: Side, rule: GateRule, clusters: Sequence[str] | None) -> tuple[Tested, list[str]]:
@@ -181,17 +187,19 @@ def _tested(new: Side, base: Side, rule: GateRule, clusters: Sequence[str] | Non
 
 def _with_missing(found: Gated, new: Side, base: Side, clusters: Sequence[str] | None) -> Gated:
     """With what the unmeasured cells could hide from a pass or a block, where either is at stake."""
-    rule, limit, p = found.rule, found.tested.loss_limit, _own_p(found)
+    rule, limit, p = found.rule, found.tested.loss_limit, own_p(found)
 
     def otherwise(one: Side, other: Side) -> Gated:
         as_if = dataclasses.replace(found, tested=_tested(one, other, rule, clusters)[0], unfit=())
-        return decided(as_if, _own_p(as_if))
+        return decided(as_if, own_p(as_if))
 
-    if missing_cells(new) and limit is not None and limit < rule.margin:
-        worst = otherwise(filled(new, 0.0), base)
-        against = "" if worst.decision is Decision.PASS else hidden_loss(new, worst.tested.loss_limit)
-        found = dataclasses.replace(found, loss_limit_if_failed=worst.tested.loss_limit, against_pass=against)
-    # By Holm p only grows: what does not block alone never does.
+    if limit is not None and limit < rule.margin and (cases := worst_cases(new, base)):
+        worst = [otherwise(*case) for case in cases]
+        limits = [one.tested.loss_limit for one in worst]
+        highest = None if None in limits else max(one for one in limits if one is not None)
+        against = "" if all(one.decision is Decision.PASS for one in worst) else hidden_loss(new, base, highest)
+        found = dataclasses.replace(found, loss_limit_if_failed=highest, against_pass=against)
+    # Among several benchmarks p only grows: what does not block alone never does.
     if missing_cells(new) + missing_cells(base) and p is not None and p <= rule.alpha:
         best = otherwise(filled(new, 1.0), filled(base, 0.0))
         against = "" if best.decision is Decision.BLOCK else hidden_gain(new, base)
@@ -298,57 +306,17 @@ def _ratio(half: float, room: float) -> float:
     return math.inf if room <= 0 else (half / room) ** 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
-    """Decisions about several benchmarks, and the one that follows from them."""
-
-    decision: Decision
-    """By `decision_of_all`."""
-    members: tuple[Gated, ...]
-    """By benchmark, the others' p adjusted by Holm."""
-    primary: int
-    """Which of them is the primary."""
-    note: str
-    """How the p values were adjusted, and of how many; empty for one benchmark."""
-
-
-def settle(members: Sequence[Gated], primary: int = 0) -> Family:
-    """The decision about several benchmarks: the primary at its own alpha, the others by Holm among themselves.
-
-    Only "worse" blocks, which is half of a two-sided test: so the chance to block though nothing changed is at most alpha in all,
-    half of it the primary's; twice that with one-sided tests. Any of five at 0.05 would alarm in 23 of 100 such cases. Members that
-    are unfit, or have no p, cannot block and are none of Holm's family: they would only make it harder for the others to block.
-
-    Raises:
-        ValueError: There is no such member.
-    """
-    if not 0 <= primary < len(members):
-        raise ValueError(f"the primary is one of {len(members)} benchmarks, not number {primary}")
-    others = [i for i in range(len(members)) if i != primary]
-    p_values = [_own_p(members[i]) for i in others]
-    holm = adjusted([None if members[i].unfit else p for i, p in zip(others, p_values, strict=True)])
-    result = list(members)
-    for i, alone, p in zip(others, p_values, holm.p_adjusted, strict=True):
-        result[i] = decided(members[i], alone if members[i].unfit else p)
-    out = f" ({holm.left_out} left out, unfit or without a p)" if holm.left_out else ""
-    note = f"the primary at its own alpha, {holm.family} more by Holm among themselves{out}" if others else ""
-    unfit = [bool(member.unfit) for member in members]
-    return Family(
-        decision=decision_of_all([member.decision for member in result], unfit, primary),
-        members=tuple(result),
-        primary=primary,
-        note=note,
-    )
-
-
-def _own_p(member: Gated) -> float | None:
+def own_p(member: Gated) -> float | None:
+    """The p of a member alone, in the direction that its rule asks for."""
     return member.tested.p_worse if member.rule.one_sided else member.tested.p
 
 
-def decision_of_all(decisions: Sequence[Decision], unfit: Sequence[bool], primary: int) -> Decision:
-    """Block if any blocks; else the primary's, but no pass while another was declared whose records cannot bear a decision."""
-    if Decision.BLOCK in decisions:
-        return Decision.BLOCK
-    if decisions[primary] is Decision.PASS and any(unfit):
-        return Decision.INCONCLUSIVE
-    return decisions[primary]
+def _same_scores(new: Side, base: Side) -> str:
+    """SHA-256 of the scores, each task's in any order, tasks in any order: the same for a copy, whatever its names and ids."""
+    ordered = [
+        np.sort(np.where(side.measured, side.scores, np.inf), axis=1)[:, : int(side.runs.max(initial=0))] for side in (new, base)
+    ]
+    rows = np.hstack(ordered) + 0.0  # -0.0 is 0.0
+    found = hashlib.sha256(repr([cells.shape for cells in ordered]).encode())
+    found.update(np.ascontiguousarray(rows[np.lexsort(rows.T)] if rows.size else rows, dtype="<f8").tobytes())
+    return found.hexdigest()

@@ -11,7 +11,8 @@ from evalnoise.stats.estimate import Covers
 from evalnoise.stats.gates import copies as copying
 from evalnoise.stats.gates.claims import HowTested
 from evalnoise.stats.gates.copies import MAY_BE_A_COPY, look_like_copies
-from evalnoise.stats.gates.gate import AT_ODDS, Decision, GateRule, gate, settle
+from evalnoise.stats.gates.family import settle
+from evalnoise.stats.gates.gate import AT_ODDS, Decision, GateRule, decided, gate
 from evalnoise.stats.gates.side import Side, counted_side, side_of
 from evalnoise.stats.planning.budget import rerun_budget
 from tests.support.gate_arms import N, arm, rates
@@ -117,15 +118,16 @@ def test_a_test_that_contradicts_the_difference_decides_nothing(one_sided, bette
 
 
 def test_adjusted_members_keep_the_direction_of_their_test():
-    """By Holm 0.04 becomes 0.08: no longer significant either way, so that the difference alone is no contradiction."""
+    """By Holm 0.04 becomes 0.08; a contradiction stays one, and a loss that is significant alone is no pass."""
     new, base, measured = uneven()
     found = gate(side_of(new, measured), side_of(base), RULE)
     weak = dataclasses.replace(found, tested=dataclasses.replace(found.tested, p=0.04, p_worse=0.98, loss_limit=0.5))
     worse = dataclasses.replace(weak, tested=dataclasses.replace(weak.tested, p_worse=0.02, difference=-0.1))
+    worse, other = (decided(dataclasses.replace(worse, data=name), 0.04) for name in ("one", "two"))
     assert AT_ODDS in settle([found, weak]).members[1].reasons
-    assert AT_ODDS not in settle([found, weak, weak]).members[1].reasons
+    assert AT_ODDS in settle([found, weak, worse]).members[1].reasons
     assert settle([found, worse]).members[1].decision is Decision.BLOCK
-    assert settle([found, worse, worse]).members[1].decision is Decision.INCONCLUSIVE
+    assert settle([found, worse, other]).members[1].decision is Decision.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("claim", [Covers.BENCHMARK, Covers.POPULATION])
@@ -343,9 +345,25 @@ def test_cells_that_are_missing_because_they_failed_make_no_pass():
     assert settle([whole, found]).members[1].decision is Decision.INCONCLUSIVE
     roomy = gate(side_of(scores, measured), before, GateRule(margin=0.3, tolerate_within_margin=True))
     assert roomy.decision is Decision.PASS
-    # BASE's are as they were measured.
-    holes = side_of(scores, measured)
-    assert gate(before, holes, GateRule(margin=0.05)).loss_limit_if_failed is None
+
+
+def test_passes_of_base_that_are_missing_make_no_pass():
+    """A loss that blocks, most of it hidden by leaving 8 % of BASE's cells out, passes of it all."""
+    rng = np.random.default_rng(0)
+    before, scores = ((rng.random((300, 10)) < p).astype(float) for p in (0.6, 0.57))
+    rule = GateRule(margin=0.05)
+    assert gate(side_of(scores), side_of(before), rule).decision is Decision.BLOCK
+    measured = np.ones((300, 10), bool)
+    measured.flat[rng.choice(np.flatnonzero(before == 1), 250, replace=False)] = False
+    found = gate(side_of(scores), side_of(before, measured), rule)
+    assert (found.tested.loss_limit < 0.05, found.decision) == (True, Decision.INCONCLUSIVE)
+    limit = gate(side_of(scores), side_of(np.where(measured, before, 1.0)), rule).tested.loss_limit
+    assert found.loss_limit_if_failed == limit > 0.05
+    said = f"250 of 3000 cells of BASE are unmeasured; were they passes, the loss could be up to {limit:.4f}; measure them"
+    assert found.reasons == (said,)
+    # Both arms' together.
+    both = gate(side_of(scores, measured[::-1]), side_of(before, measured), GateRule(margin=0.1))
+    assert "of NEW and 250 of 3000 of BASE are unmeasured; were NEW's failures and BASE's passes" in both.reasons[0]
 
 
 def test_a_block_that_hangs_on_missing_cells_stays_one_and_says_so():
@@ -360,38 +378,3 @@ def test_a_block_that_hangs_on_missing_cells_stays_one_and_says_so():
     assert found.reasons[1].endswith("of BASE are unmeasured; were NEW's passes and BASE's failures, it would not be a block")
     surely = gate(side_of(scores * (rng.random((80, 10)) < 0.5), measured), before, RULE)
     assert (surely.decision, len(surely.reasons)) == (Decision.BLOCK, 1)
-
-
-# --- several benchmarks -----------------------------------------------------------------------------------------------------
-
-
-def test_the_primary_has_its_alpha_and_the_others_share_theirs(base):
-    rng = np.random.default_rng(12)
-    same = gate(arm(rng, rates(), 40), arm(rng, rates(), 40), RULE)
-    slight = dataclasses.replace(
-        same, tested=dataclasses.replace(same.tested, p=0.03, p_worse=0.015, difference=-0.01, loss_limit=0.03)
-    )
-    assert settle([same]).decision is Decision.PASS
-    # Alone 0.03 would block; among three by Holm it does not.
-    family = settle([same, slight, same, same])
-    assert family.members[1].p == pytest.approx(0.09)
-    assert family.decision is Decision.PASS
-    assert settle([same, slight]).decision is Decision.BLOCK
-    assert settle([same, slight], primary=1).members[1].p == slight.p
-    assert "Holm" in family.note
-    with pytest.raises(ValueError, match="primary"):
-        settle([same], primary=1)
-
-
-def test_unfit_benchmarks_dilute_nothing_and_let_nothing_pass(base):
-    rng = np.random.default_rng(12)
-    same = gate(arm(rng, rates(), 40), arm(rng, rates(), 40), RULE)
-    slight = dataclasses.replace(
-        same, tested=dataclasses.replace(same.tested, p=0.03, p_worse=0.015, difference=-0.01, loss_limit=0.03)
-    )
-    unfit = gate(base, base, RULE, unfit=["the same cells"])
-    family = settle([same, slight, *[unfit] * 6])
-    assert (family.decision, family.members[1].p) == (Decision.BLOCK, slight.tested.p)
-    assert "1 more by Holm" in family.note
-    assert "6 left out" in family.note
-    assert settle([same, unfit]).decision is Decision.INCONCLUSIVE
