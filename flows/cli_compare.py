@@ -110,7 +110,8 @@ def compare(
             write_csv(csv, found, spreadsheet_safe=spreadsheet_safe)
             typer.echo(f"Wrote {printable(str(csv))}", err=True)
         if chart is not None:
-            write_chart(chart, panel, found.pairs, found.names)
+            source = file.name if file is not None else panel.source  # a page is passed on: it names no folders
+            write_chart(chart, panel, found.pairs, found.names, source=printable(source))
             typer.echo(f"Wrote {printable(str(chart))}", err=True)
 
 
