@@ -1,4 +1,4 @@
-"""Fixtures that every room's tests share: the public data, the container engine."""
+"""Fixtures that every room's tests share: the public data, the container engine, a browser."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
+
+from tests.support.browser import NAMES, find_browser
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts the tests in the background has SIGINT ignored, which every process that a test starts would inherit.
@@ -40,3 +42,15 @@ def docker_engine() -> str:
             pytest.fail(f"EVALNOISE_REQUIRE_DOCKER=1, but no container engine answers: {error}")
         pytest.skip(f"no container engine answers: {error}")
     return version
+
+
+@pytest.fixture(scope="session")
+def browser() -> str:
+    """Path of a Chromium. Skips without one; fails under EVALNOISE_REQUIRE_BROWSER=1."""
+    found = find_browser()
+    if found is None:
+        missing = f"no browser is found: none of {', '.join(NAMES)}"
+        if os.environ.get("EVALNOISE_REQUIRE_BROWSER") == "1":
+            pytest.fail(f"EVALNOISE_REQUIRE_BROWSER=1, but {missing}")
+        pytest.skip(missing)
+    return found
