@@ -33,11 +33,15 @@ def check_finite(**values: float | None) -> None:
 
 def check_output(option: str, path: Path, store: Path) -> None:
     """Refuse, before any work, a place that no result can go to: no folder, or among the files that a store lives by."""
-    if path.is_dir():
+    try:
+        folder, there, lost = path.is_dir(), path.parent.is_dir(), in_store(path, store)
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        raise misuse(f"{option} {path}: expected a place that can be written, found: {error.strerror}") from None
+    if folder:
         raise misuse(f"{option} {path}: expected the name of a file, found a folder")
-    if not path.parent.is_dir():
+    if not there:
         raise misuse(f"{option} {path}: expected a folder that is there, found no {path.parent}")
-    if in_store(path, store):
+    if lost:
         raise misuse(f"{option} {path}: {IN_STORE}")
 
 

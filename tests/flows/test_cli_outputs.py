@@ -62,6 +62,9 @@ def test_places_are_checked_before_the_work(table, tmp_path):
         found = invoke("compare", "--file", table, option, tmp_path / "none" / "x.svg")
         assert (found.exit_code, found.stdout) == (2, "")
         assert "expected a folder that is there" in found.stderr
+        found = invoke("compare", "--file", table, option, tmp_path / f"{'x' * 300}.svg")
+        assert (found.exit_code, found.stdout) == (2, "")
+        assert "a place that can be written, found: File name too long" in found.stderr
 
 
 def test_formulas_in_a_comparison(table, tmp_path):
