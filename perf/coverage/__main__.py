@@ -2,7 +2,7 @@
 
     python -m perf.coverage [--parts w,ladder,…] [--sims 2000] [--small] [--markdown]
 
-The whole takes about an hour on two cores; `--small` a minute. Exit code 1 when Gaffke's interval for w misses on a side in more
+The whole takes about an hour on two cores; `--small` a minute. Exit code 1 when a Gaffke interval misses on a side in more
 than 3.5 % of the studies of any cell, with room for the luck of the simulation itself.
 """
 
@@ -127,7 +127,7 @@ def too_many(found: Found) -> list[str]:
             room = 3 * (MOST * (1 - MOST) / max(1, tally.defined)) ** 0.5
             misses = max(tally.share(tally.below), tally.share(tally.above))
             if misses > MOST + room:
-                bad.append(f"{place.family}, N = {place.tasks}, R = {place.replicates}: {misses:.3f}")
+                bad.append(f"{place.part}, {place.family}, N = {place.tasks}, R = {place.replicates}: {misses:.3f}")
     return bad
 
 

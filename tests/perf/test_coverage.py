@@ -32,7 +32,7 @@ def test_each_side_is_counted_apart_and_warnings_too() -> None:
 def test_gaffke_over_the_bar_is_named() -> None:
     place = Place("w", "gaffke", "population", "f", 20, 5)
     assert too_many({place: Tally(n=1000, above=36)}) == []
-    assert too_many({place: Tally(n=1000, above=60)}) == ["f, N = 20, R = 5: 0.060"]
+    assert too_many({place: Tally(n=1000, above=60)}) == ["w, f, N = 20, R = 5: 0.060"]
 
 
 @pytest.mark.parametrize("part", sorted(PARTS))

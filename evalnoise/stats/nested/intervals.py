@@ -89,8 +89,8 @@ def _base(found: Components, part: Component, method: Method) -> Estimate:
 def few_note(parts: Floats) -> str:
     """What the reader of a percentile interval must know of the tasks that carry a component; `parts` is what each gives (n,).
 
-    In simulations such intervals missed the upper side in up to 35 % of studies where they rest on few tasks, and at most 4 % a
-    side where they rest on 15 or more of at least 30: `python -m perf.coverage --parts components`.
+    In simulations such intervals missed the upper side in up to 35 % of studies where they rest on few tasks, and about 4 % a side
+    at most where they rest on 15 or more of at least 30: `python -m perf.coverage --parts components`.
     """
     number = carriers(parts)
     if number < FEW_VARIABLE:
