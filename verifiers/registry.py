@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 import rfc8785
 from pydantic import BaseModel, ValidationError
 
 from schemas.errors import StudyError
+from schemas.plugins import OWN, distribution, registered
 from schemas.records import TaskKind
 from schemas.verifier import VerifierSpec
 from verifiers.checkers import Checker
 from verifiers.foreign import guarded
 
 GROUP: Final = "evalnoise.checkers"
-_OWN: Final = "evalnoise"
 _AUTO: Final = {TaskKind.FUNCTION: "differential", TaskKind.OUTPUT: "expression", TaskKind.ANSWER: "exact"}
 _PARTS: Final = {"inputs": "inputs", "test": "test bodies"}
 _FOUND = 200
-
-
-def registered() -> dict[str, EntryPoint]:
-    """Checkers by name, ours before others of the same name."""
-    found: dict[str, EntryPoint] = {}
-    for point in sorted(
-        entry_points(group=GROUP), key=lambda point: (_distribution(point) != _OWN, _distribution(point), point.value)
-    ):
-        found.setdefault(point.name, point)
-    return found
 
 
 def checker_for(spec: VerifierSpec, kind: TaskKind, place: str = "verifier", *, lacking: Collection[str] = ()) -> str:
@@ -72,7 +61,7 @@ def _need(name: str, place: str) -> str:
 def _fitting(kind: TaskKind, lacking: Collection[str], place: str) -> list[str]:
     """Names of the checkers for such tasks, without those that cannot be loaded."""
     found = []
-    for name in registered():
+    for name in registered(GROUP):
         try:
             if kind in _load(name, place).kinds and _need(name, place) not in lacking:
                 found.append(name)
@@ -95,7 +84,7 @@ def make_checker(name: str, options: dict[str, Any], place: str = "verifier") ->
             remedy=_documented(name),
         ) from None
     whence = _whence(name)
-    return made if whence == _OWN else guarded(made, name, whence)
+    return made if whence == OWN else guarded(made, name, whence)
 
 
 def _validated(name: str, made_from: type[Checker], options: dict[str, Any], place: str) -> BaseModel:
@@ -122,8 +111,8 @@ def _validated(name: str, made_from: type[Checker], options: dict[str, Any], pla
 
 def _documented(name: str) -> str:
     """Where the options of a checker are told."""
-    whence = _distribution(registered()[name])
-    return "docs/reference/checkers.md lists every option." if whence == _OWN else f"See the documentation of {whence or name}."
+    whence = distribution(registered(GROUP)[name])
+    return "docs/reference/checkers.md lists every option." if whence == OWN else f"See the documentation of {whence or name}."
 
 
 def runs_code(name: str, place: str = "verifier") -> bool:
@@ -139,24 +128,20 @@ def identity(name: str, options: dict[str, Any], place: str = "verifier") -> dic
         "name": name,
         "version": made_from.version,
         "options": _validated(name, made_from, options, place).model_dump(mode="json"),
-        "distribution": "" if whence == _OWN else whence,
+        "distribution": "" if whence == OWN else whence,
     }
 
 
 def _whence(name: str) -> str:
     """The distribution that registers a checker, with its version; `evalnoise` for ours."""
-    point = registered()[name]
-    if point.dist is None or point.dist.name == _OWN:
-        return _distribution(point)
+    point = registered(GROUP)[name]
+    if point.dist is None or point.dist.name == OWN:
+        return distribution(point)
     return f"{point.dist.name} {point.dist.version}"
 
 
-def _distribution(point: EntryPoint) -> str:
-    return point.dist.name if point.dist is not None else ""
-
-
 def _load(name: str, place: str) -> type[Checker]:
-    points = registered()
+    points = registered(GROUP)
     if name not in points:
         near = difflib.get_close_matches(name, [*points, "auto"], n=1)
         raise StudyError(
@@ -166,7 +151,7 @@ def _load(name: str, place: str) -> type[Checker]:
             remedy=f"Did you mean {near[0]}?" if near else f"Install the package that registers it under {GROUP}.",
         )
     point = points[name]
-    whence = f"{point.value} of {_distribution(point) or 'no distribution'}"
+    whence = f"{point.value} of {distribution(point) or 'no distribution'}"
     remedy = "Mend or reinstall the package that registers it; docs/guide/checkers.md says what a checker has."
     try:
         loaded: type[Checker] = point.load()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import replace
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -14,27 +13,18 @@ from evalnoise.providers.base import CallContext, Prompt, Request, RequestMaker
 from evalnoise.providers.keys import Secret
 from evalnoise.providers.kind import Plugin
 from schemas.errors import StudyError
+from schemas.plugins import distribution, registered
 from schemas.provider import JudgeSpec, PluginProvider, ProviderSpec
 from schemas.study import Study
 
 GROUP: Final = "evalnoise.providers"
-_OWN: Final = "evalnoise"
 _FOUND: Final = 200
 _GUIDE: Final = "docs/guide/providers.md says what a provider has."
 
 
-def registered() -> dict[str, EntryPoint]:
-    """Providers by name, ours before others of the same name."""
-    found: dict[str, EntryPoint] = {}
-    points = entry_points(group=GROUP)
-    for point in sorted(points, key=lambda point: (_distribution(point) != _OWN, _distribution(point), point.value)):
-        found.setdefault(point.name, point)
-    return found
-
-
 def load(name: str, place: str = "provider") -> Any:
     """What is registered under a name. Raises StudyError."""
-    points = registered()
+    points = registered(GROUP)
     if name not in points:
         near = difflib.get_close_matches(name, points, n=1)
         raise StudyError(
@@ -46,7 +36,7 @@ def load(name: str, place: str = "provider") -> Any:
     try:
         return points[name].load()
     except Exception as error:  # noqa: BLE001 - another distribution's module may raise anything
-        whence = f"{points[name].value} of {_distribution(points[name]) or 'no distribution'}"
+        whence = f"{points[name].value} of {distribution(points[name]) or 'no distribution'}"
         found = f"{type(error).__name__}: {error}"[:_FOUND]
         remedy = f"Mend or reinstall the package that registers it. {_GUIDE}"
         raise StudyError(f"{place}.name", expected=f"provider {name} to load from {whence}", found=found, remedy=remedy) from None
@@ -152,9 +142,5 @@ def identities(study: Study) -> dict[str, dict[str, Any]]:
 
 def whence(name: str) -> str:
     """The distribution that registers a provider, with its version."""
-    point = registered()[name]
+    point = registered(GROUP)[name]
     return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "no distribution"
-
-
-def _distribution(point: EntryPoint) -> str:
-    return point.dist.name if point.dist is not None else ""

@@ -14,6 +14,7 @@ from evalnoise.benchmarks.starter import load_starter
 from flows.cli import app
 from flows.views.plan import checker_text
 from schemas.errors import StudyError
+from schemas.plugins import registered
 from schemas.records import Outcome, Reason, TaskKind
 from schemas.study import Study
 from schemas.verifier import VerifierSpec
@@ -21,7 +22,7 @@ from tasks.freeze import resolve
 from tests.support.distributions import install, install_the_guides_example
 from tests.support.stages import body
 from tests.verifiers.support import function_task
-from verifiers.registry import checker_for, identity, make_checker, registered, runs_code
+from verifiers.registry import GROUP, checker_for, identity, make_checker, runs_code
 from verifiers.verify import Verifier, resolve_executor
 
 OURS = ["asserts", "differential", "evalplus", "exact", "expression", "published"]
@@ -47,7 +48,7 @@ class Rule:
 
 
 def test_ours() -> None:
-    found = registered()
+    found = registered(GROUP)
     assert sorted(name for name, point in found.items() if point.dist and point.dist.name == "evalnoise") == OURS
     for name in OURS:
         assert identity(name, {})["distribution"] == ""
@@ -157,7 +158,7 @@ def test_no_distribution_replaces_ours(packages: Path) -> None:
     install(packages, "aaa-evil", "0", dict.fromkeys([*OURS, "mine"], "evil:Rule"), evil=RULE)
     install(packages, "bbb-later", "0", {"mine": "later:Rule"}, later=RULE)
     for name in OURS:
-        assert registered()[name].value.startswith("verifiers.")
+        assert registered(GROUP)[name].value.startswith("verifiers.")
         assert identity(name, {})["distribution"] == ""
     assert identity("mine", {})["distribution"] == "aaa-evil 0", "of two others, the first by name, whatever the path says"
 

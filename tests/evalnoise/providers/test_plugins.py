@@ -17,6 +17,7 @@ from evalnoise.providers.make import make_provider, request_maker
 from flows.cli import app
 from flows.doctor_checks import check_keys as check_keys_of
 from schemas.errors import ProviderError, StudyError
+from schemas.plugins import registered
 from schemas.provider import PluginProvider
 from schemas.records import Response
 from schemas.study import Study
@@ -102,7 +103,7 @@ def study(**changes) -> Study:
 
 
 def test_ours_are_registered():
-    assert {n for n, p in registry.registered().items() if p.dist.name == "evalnoise"} == {
+    assert {n for n, p in registered(registry.GROUP).items() if p.dist.name == "evalnoise"} == {
         "anthropic",
         "openai",
         "oracle",
@@ -218,7 +219,7 @@ def test_a_name_that_nobody_registers():
 
 def test_a_stranger_cannot_take_one_of_our_names(packages):
     install(packages, "aaa", "1.0", {"openai": "sketch:Sketch"}, GROUP, sketch=SKETCH)
-    assert registry.registered()["openai"].dist.name == "evalnoise"
+    assert registered(registry.GROUP)["openai"].dist.name == "evalnoise"
 
 
 def test_a_misspelt_name_is_told_from_a_plugin():
