@@ -65,9 +65,9 @@ class GateRule:
     most_unmeasured: float = MOST_UNMEASURED
     """With a larger share of unmeasured cells in an arm, or of tasks that only one arm has, it is inconclusive."""
     seed: int = 0
-    """Seed of the permutation test."""
+    """Seed of the permutation test, and of the limit for new tasks."""
     resamples: int = RESAMPLES
-    """Its resamples."""
+    """Resamples of the permutation test."""
 
     def __post_init__(self) -> None:
         if self.claim not in {Covers.BENCHMARK, Covers.POPULATION}:
@@ -180,9 +180,9 @@ def _tested(new: Side, base: Side, rule: GateRule, clusters: Sequence[str] | Non
     if rule.claim is Covers.BENCHMARK:
         return benchmark_test(new, base, level=level, seed=rule.seed, resamples=rule.resamples), []
     try:
-        return population_test(new, base, level=level, clusters=clusters), []
+        return population_test(new, base, level=level, clusters=clusters, seed=rule.seed), []
     except ValueError as error:
-        return population_test(new, base, level=level), [str(error)]
+        return population_test(new, base, level=level, seed=rule.seed), [str(error)]
 
 
 def _with_missing(found: Gated, new: Side, base: Side, clusters: Sequence[str] | None) -> Gated:

@@ -258,7 +258,10 @@ def test_the_population_claim_is_the_paired_t():
     assert found.p_worse == pytest.approx(stats.ttest_rel(new.means, base.means, alternative="less").pvalue, rel=1e-9)
     ours = paired_t(new.passes, new.runs, base.passes, base.runs).result
     assert (found.lo, found.hi) == pytest.approx((ours.lo, ours.hi))
-    assert found.loss_limit == pytest.approx(-found.difference + stats.t.ppf(0.95, 49) * found.se)
+    # Its limit, or Gaffke's where that is larger.
+    by_t = -found.difference + stats.t.ppf(0.95, 49) * found.se
+    weighted = np.random.default_rng(0).dirichlet(np.ones(51), 10_000) @ np.append(base.means - new.means, 1.0)
+    assert found.loss_limit == pytest.approx(max(by_t, np.quantile(weighted, 0.95)), abs=0.005)
     assert found.covers == "population"
     assert found.w_new is None
     assert found.runs_for(0.02, 0.05) is None
@@ -291,7 +294,7 @@ def test_too_little_for_a_t_is_undefined(n, undefined):
     assert (found.p, found.lo, found.loss_limit) == (None, None, None)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 4))
 def test_exchanging_the_arms_exchanges_the_result(seed, runs_new, runs_base):
     rng = np.random.default_rng(seed)
