@@ -134,7 +134,7 @@ def find_browser() -> str | None:
 def visit(browser: str, folder: Path, pages: dict[str, str]) -> Visit:
     """Open all pages, by name, at once, each in a frame; every request goes to a proxy that notes it and answers nothing."""
     for name, page in pages.items():
-        probe = _PROBE.replace("@PAGE@", name).replace("@TRIES@", str(10 * _PATIENCE if "#chart" in page else 50))
+        probe = _PROBE.replace("@PAGE@", name).replace("@TRIES@", str(6 * _PATIENCE if "#chart" in page else 50))
         (folder / name).write_text(re.sub("(?=</head>)", lambda _, probe=probe: probe, page, count=1), encoding="utf-8")
     frames = "".join(f'<iframe src="{name}" width="1200" height="900"></iframe>' for name in pages)
     (folder / "frames.html").write_text(_FRAMES + frames, encoding="utf-8")
