@@ -29,7 +29,7 @@ live-demo: .venv/.ready ## a real model on this machine, measured: 15 minutes, n
 	@$(BIN)/python -m perf.local_model --store $(LIVE_STORE) $(LIVE_ARGS) || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 BESIDE := tests/schemas tests/evalnoise tests/perf \
-  $(foreach name,aa agreement budget compare components gate order order_files outputs refusals,tests/flows/test_cli_$(name).py)
+  $(foreach name,aa agreement budget compare components gate order order_files outputs refusals width,tests/flows/test_cli_$(name).py)
 test: .venv/.ready ## every test; TEST_ARGS="-k budget" for some
 ifdef TEST_ARGS
 	$(BIN)/pytest $(TEST_ARGS)

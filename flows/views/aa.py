@@ -15,6 +15,7 @@ from evalnoise.stats.gates.aa import AaMde, aa_mde, bootstrap_delta, halves
 from evalnoise.stats.gates.gate import FEWEST_TASKS
 from evalnoise.stats.gates.side import Side, on_common_tasks
 from evalnoise.stats.planning.budget import rerun_budget, small_pilot
+from flows.views.folding import folded
 from flows.views.gate import one_line, p_words
 from schemas.study import Analysis
 from tasks.gating import Found
@@ -101,7 +102,7 @@ def print_aa(found: Itself) -> None:
     """Print it in lines."""
     typer.secho(one_line(f"A/A of {found.label}"), bold=True)
     for name, value in _lines(found):
-        typer.echo(f"  {name:{_WIDTH}}{one_line(value)}")
+        typer.echo(folded(one_line(value), first=f"  {name:{_WIDTH}}", rest=" " * (_WIDTH + 2)))
 
 
 def _lines(found: Itself) -> list[tuple[str, str]]:

@@ -10,19 +10,25 @@ from evalnoise.report.numbers import interval, number
 from evalnoise.stats.agreement.kappa import landis_koch
 from evalnoise.stats.estimate import Estimate
 from flows.cli_errors import printable
+from flows.views.folding import folded, width
 
 _WORDS = {"kappa", "fleiss_kappa", "kappa_linear", "kappa_quadratic"}
 _FOOTNOTES = {
     "prevalence": "prevalence is an index: share of passes minus share of fails, from -1 to 1.",
     "flip_rate": "flip_rate is the share of items that ever flip, not the chance that one verdict does: that is in `components`.",
 }
+_LANDIS_KOCH = (
+    "Words after a kappa are Landis and Koch's convention of 1977, no finding. Where one verdict is rare, kappa is low "
+    "even of good graders: read prevalence, false accepts and false rejects beside it."
+)
+_UNDER = " " * 21
 _MOST_CATEGORIES = 8
 _LONGEST_NAME = 16
 
 
 def lines(about: dict[str, Any], blocks: Sequence[Block]) -> Iterator[str]:
     """The lines of a report."""
-    yield _head(about)
+    yield folded(_head(about), rest="  ")
     words, defined = False, set[str]()
     for block in blocks:
         yield ""
@@ -31,11 +37,10 @@ def lines(about: dict[str, Any], blocks: Sequence[Block]) -> Iterator[str]:
         defined |= {name for name, one in block.numbers if one.value is not None}
     if words:
         yield ""
-        yield "Words after a kappa are Landis and Koch's convention of 1977, no finding. Where one verdict is rare, kappa is low"
-        yield "even of good graders: read prevalence, false accepts and false rejects beside it."
+        yield folded(_LANDIS_KOCH)
     if footnotes := [text for name, text in _FOOTNOTES.items() if name in defined]:
         yield ""
-        yield from footnotes
+        yield from map(folded, footnotes)
 
 
 def _head(about: dict[str, Any]) -> str:
@@ -46,38 +51,41 @@ def _head(about: dict[str, Any]) -> str:
 
 def _block(block: Block) -> Iterator[str]:
     facts = ", ".join(f"{count} {name}" for name, count in block.facts)
-    yield printable(f"{block.about}{f' ({facts})' if facts else ''}").replace("\n", " ")
+    yield folded(printable(f"{block.about}{f' ({facts})' if facts else ''}").replace("\n", " "), rest="  ")
     notes: dict[str, list[str]] = {}
     for name, estimate in quoted(block.numbers):
-        yield _number(name, estimate)
+        yield folded(_number(name, estimate), first=f"  {name:<18} ", rest=_UNDER)
         if estimate.note:
             notes.setdefault(estimate.note, []).append(name)
     yield from _table(block)
     for one in block.bins:
         stated = f"{one.confidence:.3f} stated, {one.right:.3f} right"
-        yield f"    confidence {one.lo:g} to {one.hi:g}: {stated} ({one.verdicts} verdicts on {one.tasks} items)"
+        bin_of = f"confidence {one.lo:g} to {one.hi:g}: {stated} ({one.verdicts} verdicts on {one.tasks} items)"
+        yield folded(bin_of, first="    ", rest=_UNDER)
     for note, names in notes.items():
-        yield f"  * {', '.join(dict.fromkeys(names))}: {note}"
+        yield folded(f"{', '.join(dict.fromkeys(names))}: {note}", first="  * ", rest="    ")
 
 
 def _number(name: str, estimate: Estimate) -> str:
     if estimate.value is None:
-        return f"  {name:<18} undefined: {estimate.undefined}"
+        return f"undefined: {estimate.undefined}"
     cells = [f"{number(estimate.value):>8}"]
     if estimate.lo is not None:
         cells += [interval(estimate.lo, estimate.hi), f"{covers_words(estimate.covers)}, {estimate.method}"]
     elif estimate.undefined:
         cells.append(f"no interval: {estimate.undefined}")
     word = f"  ({landis_koch(estimate.value)})" if name in _WORDS else ""
-    return f"  {name:<18} {'  '.join(cells)}{word}"
+    return f"{'  '.join(cells)}{word}"
 
 
 def _table(block: Block) -> Iterator[str]:
     if block.table is None or len(block.table) > _MOST_CATEGORIES:
         return
     columns = "reference" if block.kind == "reference" else "second"
-    names = [printable(name).replace("\n", " ")[:_LONGEST_NAME] for name in block.categories]
-    width = max(6, *map(len, names)) + 2
-    yield f"    {columns + ':':>{width + 8}}" + "".join(f"{name:>{width}}" for name in names)
+    # As wide as the names, as far as there is room beside the column of the rows' names.
+    room = max(7, min(_LONGEST_NAME + 2, (width() - 12) // (len(block.table) + 1)))
+    names = [printable(name).replace("\n", " ")[: room - 2] for name in block.categories]
+    wide = max(5, *map(len, names)) + 2
+    yield f"    {columns + ':':>{wide + 8}}" + "".join(f"{name:>{wide}}" for name in names)
     for name, row in zip(names, block.table, strict=True):
-        yield f"    {name:>{width + 8}}" + "".join(f"{int(count):>{width}}" for count in row)
+        yield f"    {name:>{wide + 8}}" + "".join(f"{int(count):>{wide}}" for count in row)

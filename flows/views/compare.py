@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,15 @@ from evalnoise.stats.models.checkpoints import Averaging, NullCheck
 from evalnoise.stats.models.noise import BELOW_ZERO, FEW_TASKS, single_samples
 from flows.cli_errors import printable
 from flows.views.compare_data import LEVEL, NO_NEW_RUNS, Compared, Floats, prediction_shares, reasons, rows
+from flows.views.folding import width
 
 SHOWN = 20
 _NAME = 60
+_NAMES = ("a", "b")
+_ROOM = 22
+"""Columns that a name has at least, if it is as long, in a single table."""
+_FIRST = (*_NAMES, "score a", "score b", "a - b", "p", "p (t)", "Holm")
+"""What the first of two tables has."""
 _ENDS = 3
 """Up to so many pairs the table has their intervals."""
 _LISTED = 5
@@ -39,15 +46,16 @@ def print_compared(found: Compared, *, everything: bool, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(_json(found), allow_nan=False))
         return
-    console = Console(highlight=False, markup=False, width=None if Console().is_terminal else 140)
-    console.print(f"\n{printable(found.panel.source)}: {counted(len(found.names), 'model')}, {_tasks(found)}", soft_wrap=True)
-    table, more = _table(found, everything=everything)
-    console.print(table)
-    if more:
+    console = Console(highlight=False, markup=False, width=width())
+    console.print(f"\n{printable(found.panel.source)}: {counted(len(found.names), 'model')}, {_tasks(found)}")
+    columns, shown = _columns(found, everything=everything)
+    for table in _tables(columns, console.width):
+        console.print(table)
+    if more := len(found.pairs) - shown:
         console.print(f"… {counted(more, 'more pair')}: --all shows every one, --csv FILE writes them")
     console.print()
     for sentence in sentences(found):
-        console.print(Text(printable(sentence)), soft_wrap=True)
+        console.print(Text(printable(sentence)))
 
 
 def _tasks(found: Compared) -> str:
@@ -57,29 +65,45 @@ def _tasks(found: Compared) -> str:
     return f"{counted(len(panel.task_ids), 'task')}, {samples} each"
 
 
-def _table(found: Compared, *, everything: bool) -> tuple[Table, int]:
+def _columns(found: Compared, *, everything: bool) -> tuple[dict[str, list[str]], int]:
+    """The cells of each column, and how many pairs they are of."""
     planned = found.asked.plan_tasks is not None or found.asked.plan_samples is not None
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("a", "b"):
-        table.add_column(name, overflow="fold")
     ends, few = _with_ends(found, everything=everything), _few(found)
-    for name in ["score a", "score b", "a - b", *(["95 %"] if ends else []), "SE total", "SE data", "SE pred.", "SE now", "z", "p",
-                 *(["p (t)"] if few else []), "Holm", *(["SE plan"] if planned else [])]:  # fmt: skip
-        table.add_column(name, justify="right", no_wrap=True)
-    shown = 0
-    for row in rows(found):
-        if shown == SHOWN and not everything:
-            break
-        shown += 1
-        cells = [printable(row[side]).replace("\n", "\\n")[:_NAME] for side in ("a", "b")]
-        cells += [_fixed(row[name]) for name in ("score_a", "score_b")]
-        cells += ["" if row["difference"] is None else f"{row['difference']:+.4f}"]
-        cells += [("-" if row["lo"] is None else f"[{row['lo']:+.3f}, {row['hi']:+.3f}]")] if ends else []
-        cells += [_fixed(row[name]) for name in ("se_total", "se_data", "se_prediction", "se")]
-        cells += ["-" if row["z"] is None else f"{row['z']:+.2f}", _p(row["p"])]
-        cells += [*([_p(row["p_t"])] if few else []), _p(row["p_holm"])]
-        table.add_row(*map(Text, [*cells, *([_fixed(row["se_planned"])] if planned else [])]))
-    return table, len(found.pairs) - shown
+    shown = list(islice(rows(found), None if everything else SHOWN))
+    made = {side: [printable(row[side]).replace("\n", "\\n")[:_NAME] for row in shown] for side in _NAMES}
+    made |= {name: [_fixed(row[key]) for row in shown] for name, key in (("score a", "score_a"), ("score b", "score_b"))}
+    made["a - b"] = ["" if row["difference"] is None else f"{row['difference']:+.4f}" for row in shown]
+    if ends:
+        made["95 %"] = ["-" if row["lo"] is None else f"[{row['lo']:+.3f}, {row['hi']:+.3f}]" for row in shown]
+    errors = {"SE total": "se_total", "SE data": "se_data", "SE pred.": "se_prediction", "SE now": "se"}
+    made |= {name: [_fixed(row[key]) for row in shown] for name, key in errors.items()}
+    made["z"] = ["-" if row["z"] is None else f"{row['z']:+.2f}" for row in shown]
+    tests = {"p": "p", **({"p (t)": "p_t"} if few else {}), "Holm": "p_holm"}
+    made |= {name: [_p(row[key]) for row in shown] for name, key in tests.items()}
+    if planned:
+        made["SE plan"] = [_fixed(row["se_planned"]) for row in shown]
+    return made, len(shown)
+
+
+def _tables(columns: dict[str, list[str]], room: int) -> list[Table]:
+    """One table where there is room for it, else two whose rows have the same numbers."""
+    need = {name: 2 + max([len(name), *map(len, cells)]) for name, cells in columns.items()}
+    if sum(min(size, _ROOM) if name in _NAMES else size for name, size in need.items()) <= room:
+        return [_table(columns)]
+    number = {"#": [str(place + 1) for place in range(len(columns["a"]))]}
+    return [_table(number | {name: columns[name] for name in columns if (name in _FIRST) is first}) for first in (True, False)]
+
+
+def _table(columns: dict[str, list[str]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        if name in _NAMES:
+            table.add_column(name, overflow="fold")
+        else:
+            table.add_column(name, justify="right", no_wrap=True)
+    for cells in zip(*columns.values(), strict=True):
+        table.add_row(*map(Text, cells))
+    return table
 
 
 def _with_ends(found: Compared, *, everything: bool) -> bool:

@@ -13,6 +13,7 @@ from evalnoise.stats.gates.aa import Article
 from evalnoise.stats.gates.claims import Tested
 from evalnoise.stats.gates.gate import Decision, Gated
 from flows.cli_errors import printable
+from flows.views.folding import folded
 from schemas.errors import ExitCode
 from tasks.gating import Compared, Outcome
 
@@ -142,12 +143,12 @@ def print_gate(outcome: Outcome) -> None:
             title += " (primary)" if number == outcome.primary else " (further)"
         typer.secho(one_line(title), bold=True)
         for name, value in _lines(member):
-            typer.echo(f"  {name:{_WIDTH}}{one_line(value)}")
+            typer.echo(folded(one_line(value), first=f"  {name:{_WIDTH}}", rest=" " * (_WIDTH + 2)))
         typer.echo()
     if outcome.note:
-        typer.echo(f"Several benchmarks: {outcome.note}.")
+        typer.echo(folded(f"Several benchmarks: {outcome.note}."))
     typer.secho(f"Decision: {outcome.decision}", fg=_COLOURS[outcome.decision], bold=True)
-    typer.echo(sentence(outcome))
+    typer.echo(folded(sentence(outcome)))
 
 
 def _lines(member: Compared) -> list[tuple[str, str]]:

@@ -28,7 +28,7 @@ def store(tmp_path_factory) -> Path:
 
 
 def run(*arguments, code=0) -> str:
-    result = RUNNER.invoke(app, ["agreement", *map(str, arguments)])
+    result = RUNNER.invoke(app, ["agreement", *map(str, arguments)], env={"COLUMNS": "1000"})
     assert result.exit_code == code, (result.exit_code, result.output, result.exception)
     assert "Traceback" not in result.output
     return result.output if code else result.stdout

@@ -19,7 +19,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)> \x1b[2Jé"
 
 
 def run(*arguments, code=0) -> str:
-    result = CliRunner().invoke(app, ["compare", *map(str, arguments)])
+    result = CliRunner().invoke(app, ["compare", *map(str, arguments)], env={"COLUMNS": "1000"})
     assert result.exit_code == code, (result.exit_code, result.output, result.exception)
     assert "Traceback" not in result.output
     assert "\x1b[2J" not in result.output

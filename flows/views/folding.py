@@ -1,0 +1,20 @@
+"""Lines that fit the terminal, or 80 columns where the output is none; COLUMNS says otherwise."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+
+_LEAST = 40
+
+
+def width() -> int:
+    """Columns to fill."""
+    return max(_LEAST, shutil.get_terminal_size((80, 24)).columns)
+
+
+def folded(text: str, *, first: str = "", rest: str = "") -> str:
+    """A text in lines of that width: `first` before the first line, `rest` before the others; names too long for one are broken."""
+    return "\n".join(
+        textwrap.wrap(text, width(), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [first.rstrip()]
+    )
