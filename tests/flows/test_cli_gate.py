@@ -68,7 +68,7 @@ def _one_command(monkeypatch):
 
 
 def invoke(*arguments):
-    return RUNNER.invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200"})
+    return RUNNER.invoke(app, [str(a) for a in arguments], env={"COLUMNS": "1000"})
 
 
 def run(*arguments, code):

@@ -51,7 +51,7 @@ def _one_command(monkeypatch):
 
 
 def gate(root, *arguments, code):
-    result = RUNNER.invoke(app, ["gate", *map(str, arguments), "--store", str(root)], env={"COLUMNS": "200"})
+    result = RUNNER.invoke(app, ["gate", *map(str, arguments), "--store", str(root)], env={"COLUMNS": "1000"})
     assert result.exit_code == code, (result.exit_code, result.output, result.exception)
     assert "Traceback" not in result.output
     return result.output if code in {2, 4} else result.stdout
