@@ -243,10 +243,10 @@ def _rare_losses(losses: Floats, clusters: Sequence[str] | None, *, level: float
     if clusters is not None:
         _, at, sizes = np.unique(_labels(clusters), return_inverse=True, return_counts=True)
         scale = len(sizes) / len(losses)
-        values, most = np.bincount(at, weights=losses) * scale, float(sizes.max()) * scale
+        values, most = np.asarray(np.bincount(at, weights=losses) * scale, dtype=np.float64), float(sizes.max()) * scale
     if len(values) > _MANY:
         # Rounded up, which is cautious: the cost goes with the number of distinct values.
-        values = np.minimum(np.ceil(values * _MANY - _ROUNDING) / _MANY, most)
+        values = np.asarray(np.minimum(np.ceil(values * _MANY - _ROUNDING) / _MANY, most), dtype=np.float64)
     means = dirichlet_task_means(values, most, resamples=GAFFKE_RESAMPLES, seed=seed)
     return float(np.quantile(means, level))
 
