@@ -28,17 +28,21 @@ live-demo: .venv/.ready ## a real model on this machine, measured: 15 minutes, n
 	@$(MAKE) --no-print-directory .venv-live/.ready || true
 	@$(BIN)/python -m perf.local_model --store $(LIVE_STORE) $(LIVE_ARGS) || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
-BESIDE := tests/schemas tests/evalnoise tests/perf \
-  $(foreach name,aa agreement budget compare components gate order order_files outputs refusals width,tests/flows/test_cli_$(name).py)
-test: .venv/.ready ## every test; TEST_ARGS="-k budget" for some
+# Three processes, because most tests wait for a server, a container or a disk: what needs the engine for containers (some tests stop
+# it, so no other process uses it), what needs a Prefect server, and the rest.
+flow_tests = $(foreach name,$(1),tests/flows/test_$(name).py)
+WITH_ENGINE := tests/verifiers tests/tasks $(call flow_tests,checkers cli_doctor local_model run)
+WITH_SERVER := $(call flow_tests,cli_exit_codes cli_interrupt kill max_cost outage paid planted_keys rerun schedules server)
+test: .venv/.ready ## every test, in three processes; TEST_ARGS="-k budget" for some, in one
 ifdef TEST_ARGS
 	$(BIN)/pytest $(TEST_ARGS)
 else
-	@# In two processes: the tests that need neither server nor engine run beside those that do, and are shown when both have ended.
-	@$(BIN)/pytest $(BESIDE) >.tests-beside 2>&1 & beside=$$!; \
-	$(BIN)/pytest $(BESIDE:%=--ignore=%); ended=$$?; \
-	wait $$beside; other=$$?; cat .tests-beside; rm -f .tests-beside; \
-	[ $$ended -eq 0 ] && [ $$other -eq 0 ]
+	@$(BIN)/pytest $(WITH_SERVER) >.tests-with-server 2>&1 & server=$$!; \
+	$(BIN)/pytest $(patsubst %,--ignore=%,$(WITH_SERVER) $(WITH_ENGINE)) >.tests-with-neither 2>&1 & neither=$$!; \
+	$(BIN)/pytest $(WITH_ENGINE); failed=$$?; \
+	wait $$server || failed=1; wait $$neither || failed=1; \
+	cat .tests-with-server .tests-with-neither; rm -f .tests-with-server .tests-with-neither; \
+	exit $$failed
 endif
 
 lint: .venv/.ready ## style, types, and which room may import which
