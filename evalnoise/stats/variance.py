@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +21,8 @@ Floats = NDArray[np.float64]
 
 NO_TASK = "no task was measured"
 ONE_RUN = "no task was measured twice: a variance needs 2 runs"
+MOST_COUNTED = 1 << 30
+"""The most runs of an arm, or items of a table, in all: products of two such counts, and their sums, then fit into 64 bits."""
 _ROUNDING = 1e-12
 """How far numbers that are equal may lie apart as floats."""
 
@@ -70,7 +73,7 @@ class WithinTaskVariance:
 
 
 def checked_counts(passes: ArrayLike, runs: ArrayLike) -> tuple[Ints, Ints]:
-    """Both arrays as int64 of one shape (N,), with 0 <= passes <= runs; ValueError for anything else."""
+    """Both arrays as int64 of one shape (N,), with 0 <= passes <= runs and at most `MOST_COUNTED` runs; ValueError for all else."""
     k, n = _integers(passes, "passes"), _integers(runs, "runs")
     if k.ndim != 1 or k.shape != n.shape:
         raise ValueError(f"passes and runs need one shape (N,), not {k.shape} and {n.shape}")
@@ -78,6 +81,15 @@ def checked_counts(passes: ArrayLike, runs: ArrayLike) -> tuple[Ints, Ints]:
         at = int(np.flatnonzero((k < 0) | (k > n))[0])
         raise ValueError(f"task {at}: {int(k[at])} passes of {int(n[at])} runs cannot be")
     return k, n
+
+
+def refuse_endless(counts: NDArray[Any], name: str) -> None:
+    """ValueError for counts, integers of any shape, of more than `MOST_COUNTED` in all: their products would wrap around unseen."""
+    most = int(counts.max(initial=0))
+    if most * counts.size > MOST_COUNTED:
+        total = sum(counts.ravel().tolist()) if most > MOST_COUNTED else int(counts.sum())
+        if total > MOST_COUNTED:
+            raise ValueError(f"{total} {name} in all are more than the {MOST_COUNTED} that are counted")
 
 
 def same_difference(above_a: Ints, below_a: Ints, above_b: Ints, below_b: Ints) -> bool:
@@ -95,6 +107,7 @@ def _integers(values: ArrayLike, name: str) -> Ints:
         return array.astype(np.int64)
     if array.dtype.kind not in "iu":
         raise ValueError(f"{name} are counts: integers, not {array.dtype}")
+    refuse_endless(array, name)
     return array.astype(np.int64)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtri
 
-from evalnoise.stats.agreement.resampled import undefined, with_percentiles
+from evalnoise.stats.agreement.resampled import held, undefined, with_percentiles
 from evalnoise.stats.bootstrap import RESAMPLES
 from evalnoise.stats.estimate import Covers, Estimate, Method, alpha_of, joined
 from evalnoise.stats.intervals import FEW_VARIABLE
@@ -189,7 +189,7 @@ def _estimate(sums: _Sums, *, seed: int, resamples: int, level: float) -> Estima
         # A resample of one item over and over leaves rounding in the place of no variance.
         return np.where(bottom > 1e-12 * np.maximum(raw / count, 1e-300), (msb - msw) / bottom, np.nan)
 
-    made = with_percentiles(base, columns, of, seed=seed, resamples=resamples, level=level, degenerate=NEVER_VARIED)
+    made = held(with_percentiles(base, columns, of, seed=seed, resamples=resamples, level=level, degenerate=NEVER_VARIED))
     return dataclasses.replace(made, note=joined(made.note, _few(sums)))
 
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalnoise.stats.agreement.resampled import straight, undefined, with_percentiles
+from evalnoise.stats.agreement.resampled import FEW_ITEMS, held, straight, undefined, with_percentiles
 from evalnoise.stats.bootstrap import RESAMPLES
 from evalnoise.stats.estimate import Covers, Estimate, Method, joined
-from evalnoise.stats.variance import Floats, Ints, clopper_pearson
+from evalnoise.stats.variance import Floats, Ints, clopper_pearson, refuse_endless
 
 NO_ITEM = "no item was rated by both"
 ONE_CATEGORY = "both used one and the same category alone: chance agreement is certain, and kappa is 0/0"
@@ -165,6 +165,7 @@ def kappa_at_margins(table: ArrayLike, *, level: float = 0.95) -> Estimate:
     The chance agreement pe is taken as observed, which matters little where the two mostly agree and is on the safe side elsewhere:
     over all tables of n = 20 to 1,000 items and kappas from 0 up that were tried, each end misses at most 0.03 of the time, where
     an end of the bootstrap's interval misses up to 0.53 (20 items, kappa 0.94). For kappas below 0 and 20 items it misses 0.06.
+    From 3 to 19 items each end misses at most 0.04 at kappas from 0 up. Ends are held to [-1, 1]: no kappa lies outside.
     """
     counts = _checked(table)
     agreement = _agreement(counts, level)
@@ -176,8 +177,9 @@ def kappa_at_margins(table: ArrayLike, *, level: float = 0.95) -> Estimate:
         return undefined(ONE_CATEGORY, n_tasks=n, n_replicates=1)
     room = float(1 - chance)
     value = float((Fraction(int(np.trace(counts)), n) - chance) / (1 - chance))
-    made = straight(agreement, value, slope=1 / room, offset=-float(chance) / room)
-    return dataclasses.replace(made, method=Method.AT_MARGINS)
+    made = held(straight(agreement, value, slope=1 / room, offset=-float(chance) / room))
+    few = f"{n} items: under {FEW_ITEMS} the chance agreement, which this interval takes as observed, is itself uncertain"
+    return dataclasses.replace(made, method=Method.AT_MARGINS, note=few if n < FEW_ITEMS else "")
 
 
 def landis_koch(kappa: float) -> str:
@@ -193,6 +195,7 @@ def _checked(table: ArrayLike) -> Ints:
     square = counts.ndim == 2 and counts.shape[0] == counts.shape[1] >= 2
     if not square or counts.dtype.kind not in "iu" or bool(np.any(counts < 0)):
         raise ValueError(f"a table holds counts, shape (K, K) with K >= 2, not {counts.dtype} of shape {counts.shape}")
+    refuse_endless(counts, "items")
     return counts.astype(np.int64)
 
 

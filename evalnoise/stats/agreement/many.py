@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from evalnoise.stats.agreement.resampled import undefined, with_percentiles
 from evalnoise.stats.bootstrap import RESAMPLES
 from evalnoise.stats.estimate import Estimate
-from evalnoise.stats.variance import Floats, Ints
+from evalnoise.stats.variance import Floats, Ints, refuse_endless
 
 NO_PAIR = "no item has two ratings: nothing can agree"
 ONE_VALUE = "every rating is the same: chance agreement is certain, and the coefficient is 0/0"
@@ -230,4 +230,5 @@ def _checked(counts: ArrayLike) -> Ints:
     table = np.asarray(counts)
     if table.ndim != 2 or (table.size and (table.dtype.kind not in "iu" or bool(np.any(table < 0)))):
         raise ValueError(f"counts are integers of shape (N, K), not {table.dtype} of shape {table.shape}")
+    refuse_endless(table, "ratings")
     return table.astype(np.int64)

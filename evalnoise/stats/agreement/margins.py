@@ -8,7 +8,6 @@ the bootstrap's lower end misses up to 0.8.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from evalnoise.stats.agreement.icc import NEGATIVE, one_way_of_counts
 from evalnoise.stats.agreement.many import NO_PAIR, ONE_VALUE, krippendorff_alpha
-from evalnoise.stats.agreement.resampled import undefined
+from evalnoise.stats.agreement.resampled import held, undefined
 from evalnoise.stats.bootstrap import RESAMPLES, dirichlet_task_means
 from evalnoise.stats.estimate import Covers, Estimate, Method, alpha_of, joined
 from evalnoise.stats.intervals import GAFFKE_NOTE, twice_measured
@@ -63,8 +62,7 @@ def alpha_at_share(verdicts: ArrayLike, *, seed: int, resamples: int = RESAMPLES
     # Observed disagreement 2 x weighted variance against 2 p (1-p) n / (n-1).
     expected = passed * (total - passed) / total / (total - 1)
     hi, lo = (1 - end / expected for end in ends)
-    # Nothing can disagree with itself more than it agrees by more than pairs can.
-    return _made(value, max(lo, -1.0), hi, shape, level=level, seed=seed, resamples=resamples, note=_NOTE)
+    return _made(value, lo, hi, shape, level=level, seed=seed, resamples=resamples, note=_NOTE)
 
 
 def _gaffke(passes: Ints, runs: Ints, weights: Floats, *, seed: int, resamples: int, level: float) -> tuple[float, float]:
@@ -81,4 +79,4 @@ def _made(
     value: float | None, lo: float, hi: float, shape: dict[str, Any], *, level: float, seed: int, resamples: int, note: str
 ) -> Estimate:
     base = Estimate(value=value, method=Method.GAFFKE_AT_SHARE, seed=seed, resamples=resamples, **shape)
-    return dataclasses.replace(base, lo=lo, hi=hi, level=level, covers=Covers.POPULATION, note=note)
+    return held(base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=note))

@@ -14,6 +14,7 @@ from evalnoise.stats.variance import Floats
 
 FEW_ITEMS = 30
 """Under so many items a percentile interval of an agreement coefficient covers less often than it says."""
+BELOW_LEAST = "the whole interval is below -1, which no true coefficient is: too few ratings"
 _UNDEFINED_SHARE = 0.01
 """At most this share of resamples may have no value: they are left out of the interval, and counted in its note."""
 _SAME = 1e-12
@@ -70,6 +71,15 @@ def straight(estimate: Estimate, value: float | None, *, slope: float, offset: f
     ends = [value if end is not None and value is not None and abs(end - value) <= _SAME else end for end in ends]
     lo, hi = ends if slope > 0 else ends[::-1]
     return dataclasses.replace(estimate, value=value, lo=lo, hi=hi)
+
+
+def held(estimate: Estimate) -> Estimate:
+    """A coefficient whose ends are held to [-1, 1]: no true one lies outside, though an estimate may."""
+    if estimate.lo is None or estimate.hi is None:
+        return estimate
+    if estimate.hi < -1:
+        return dataclasses.replace(estimate, lo=None, hi=None, level=None, covers=Covers.NOTHING, undefined=BELOW_LEAST)
+    return dataclasses.replace(estimate, lo=max(estimate.lo, -1.0), hi=min(estimate.hi, 1.0))
 
 
 def undefined(reason: str, *, n_tasks: int = 0, n_replicates: int = 0) -> Estimate:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalnoise.stats.models.samples import Samples, samples_of
-from evalnoise.stats.variance import Floats, Ints
+from evalnoise.stats.variance import Floats, Ints, checked_counts
 
 Bools = NDArray[np.bool_]
 
@@ -105,7 +105,7 @@ def side_of(scores: ArrayLike, measured: ArrayLike | None = None) -> Side:
 
 def counted_side(passes: ArrayLike, runs: ArrayLike) -> Side:
     """The side whose tasks have so many passes, shape (N,), of so many runs: the order of the runs is made up."""
-    k, n = np.asarray(passes, dtype=np.int64), np.asarray(runs, dtype=np.int64)
+    k, n = checked_counts(passes, runs)
     places = np.arange(int(n.max(initial=0)))
     return replace(side_of((places < k[:, None]).astype(np.float64), places < n[:, None]), in_order=False)
 

@@ -7,10 +7,16 @@ import pytest
 from scipy.stats import multinomial
 
 from evalnoise.stats.agreement.calibration import NONE_STATED, calibration
+from evalnoise.stats.agreement.icc import icc
 from evalnoise.stats.agreement.kappa import cohen_kappa, kappa_at_margins
+from evalnoise.stats.agreement.many import fleiss_kappa
 from evalnoise.stats.agreement.margins import icc_at_share
+from evalnoise.stats.agreement.resampled import BELOW_LEAST, held
+from evalnoise.stats.estimate import Estimate
 
 N = 20
+SOME = [[True, False, True], [False, True, True], [True, True, True], [True, True, False], [True, False, False]]
+"""Items rated once, twice and three times."""
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +114,31 @@ def test_calibration_without_confidence_and_with_impossible_one():
         calibration([[1]], [1], [[90.0]], [[True]], seed=0)
     with pytest.raises(ValueError, match="one shape"):
         calibration([[1]], [1], [[0.9, 0.8]], [[True]], seed=0)
+
+
+@pytest.mark.parametrize("table", [[[2, 1], [0, 0]], [[5, 1], [0, 0]], [[18, 1], [1, 0]], [[0, 1], [1, 0]]])
+def test_kappas_interval_is_held_to_what_kappa_can_be(table):
+    found = kappa_at_margins(table)
+    assert found.lo == -1.0
+    assert -1 <= found.value <= found.hi < 1
+    assert found.note.startswith(f"{np.sum(table)} items: under 30 the chance agreement")
+    assert kappa_at_margins([[20, 5], [5, 20]]).note == ""
+
+
+def test_an_icc_of_few_ratings_has_no_end_that_no_icc_has():
+    """With unequal numbers of ratings the estimate can lie under -1; an interval that holds nothing true is none."""
+    some = icc([[2, 0, 3], [0, 0, 2], [0, 2, 3], [1, 1, 0], [1, 3, 2]], SOME, seed=1, resamples=300)
+    assert some.lo == -1.0 < some.value < some.hi < 1
+    assert icc_at_share([0, 2, 4, 2, 1], [1, 2, 4, 2, 1], seed=1, resamples=300).lo == -1.0
+
+
+def test_an_interval_that_lies_under_what_can_be_is_none():
+    below = Estimate(value=-1.4, lo=-1.6, hi=-1.2, level=0.95, covers="population", n_tasks=3, n_replicates=1)
+    assert (held(below).value, held(below).lo, held(below).hi, held(below).undefined) == (-1.4, None, None, BELOW_LEAST)
+
+
+def test_tables_too_large_to_count_are_refused():
+    with pytest.raises(ValueError, match="4000000000 items in all"):
+        kappa_at_margins([[10**9, 10**9], [10**9, 10**9]])
+    with pytest.raises(ValueError, match="2147483648 ratings in all"):
+        fleiss_kappa([[1 << 30, 1 << 30]], seed=0)

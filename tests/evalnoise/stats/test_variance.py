@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from evalnoise.stats.variance import clopper_pearson, score, task_variances, variable_share, within_task_variance
+from evalnoise.stats.variance import (
+    MOST_COUNTED,
+    clopper_pearson,
+    score,
+    task_variances,
+    variable_share,
+    within_task_variance,
+)
 
 
 @st.composite
@@ -152,3 +159,27 @@ def test_share_of_variable_tasks_says_when_runs_differ():
     assert variable_share([1, 2], [2, 2]).note == ""
     assert "differ in their number of runs" in variable_share([1, 2], [2, 3]).note
     assert variable_share([1, 2, 1], [2, 2, 1]).note == "", "a task with one run does not enter"
+
+
+@pytest.mark.parametrize(
+    ("passes", "runs"),
+    [
+        ([2 * 10**9], [4 * 10**9]),
+        ([5 * 10**9], [10**10]),
+        ([1] * 40, [1 << 26] * 40),
+        (np.array([1], dtype=np.uint64), np.array([2**64 - 1], dtype=np.uint64)),
+    ],
+)
+@pytest.mark.parametrize("of", [task_variances, within_task_variance, score])
+def test_more_runs_than_products_can_hold_are_refused_never_wrapped_around(of, passes, runs):
+    with pytest.raises(ValueError, match="in all are more than the 1073741824 that are counted"):
+        of(passes, runs)
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 32])
+def test_the_most_runs_are_exact(tasks):
+    n = MOST_COUNTED // tasks
+    k = [n // 2 - i for i in range(tasks)]
+    exact = [Fraction(a * (n - a), n * (n - 1)) for a in k]
+    assert within_task_variance(k, [n] * tasks).w == float(sum(exact) / tasks)
+    assert task_variances(k, [n] * tasks).tolist() == pytest.approx([float(s2) for s2 in exact], rel=1e-15)
