@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from schemas.errors import StoreError
 
 PASS, FAIL, UNMEASURED = 1, 0, -1
 """Codes of outcomes."""
@@ -31,6 +35,10 @@ class Cells:
     """Shape (N, R): scores in [0, 1]; 0 where unmeasured."""
     order_known: bool
     """Whether replicates are in the order of time; else statistics of order are undefined."""
+
+    def __post_init__(self) -> None:
+        """Raises StoreError for a task id that is there twice: which of the two another arm's is, nothing says."""
+        _refuse_repeats(f"{self.study}/{self.stack}/{self.condition}", "id", self.task_ids)
 
     @property
     def measured(self) -> NDArray[np.bool_]:
@@ -76,6 +84,9 @@ def read_cells(
 ) -> Cells | None:
     """The cells of one stack under one condition; None when there are none.
 
+    Raises:
+        StoreError: Two of the protocol's tasks have one id, or one place.
+
     Args:
         connection: A connection to a catalog, as of `evalnoise.connect`.
         study: Name of the study.
@@ -90,6 +101,7 @@ def read_cells(
     if not len(found["position"]):
         return None
     tasks = connection.execute(_TASKS, names).fetchall()
+    _refuse_repeats(f"{study}/{stack}/{condition}", "position", [position for _, position, _, _ in tasks])
     shape = (len(tasks), 1 + int(found["replicate"].max()))
     outcomes, scores = np.full(shape, UNMEASURED, dtype=np.int8), np.zeros(shape)
     rows = {position: row for row, (_, position, _, _) in enumerate(tasks)}
@@ -116,6 +128,17 @@ def task_texts(connection: Any, study: str, protocol: str) -> tuple[str, ...]:
     """A digest of what each task asks, in the order of `Cells.task_ids`, whatever its id; empty where it has no text."""
     found = connection.execute(_TEXTS, {"study": study, "protocol": protocol}).fetchall()
     return tuple(digest for (digest,) in found)
+
+
+def _refuse_repeats(arm: str, what: str, values: Sequence[object]) -> None:
+    if len(set(values)) < len(values):
+        twice = next(value for value, count in Counter(values).items() if count > 1)
+        raise StoreError(
+            arm,
+            expected=f"each {what} of a task once",
+            found=f"two tasks of {what} {twice!r}",
+            remedy="The store was not written by evalnoise, or was changed: take it from where it was made.",
+        )
 
 
 def _rows(positions: NDArray[np.int64], rows: dict[int, int]) -> NDArray[np.int64]:

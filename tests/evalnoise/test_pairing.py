@@ -34,3 +34,8 @@ def test_rows_are_paired_by_id() -> None:
 def test_nothing_in_common(other: Cells, said: str) -> None:
     with pytest.raises(StoreError, match=said):
         shared_tasks([cells("x", [[1]]), other])
+
+
+def test_a_task_id_that_is_there_twice_is_refused() -> None:
+    with pytest.raises(StoreError, match="expected each id of a task once, found two tasks of id 'x'"):
+        cells("xyx", [[1], [0], [0]])

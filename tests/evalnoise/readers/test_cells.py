@@ -13,6 +13,7 @@ import pytest
 import evalnoise
 from evalnoise.readers.cells import FAIL, PASS, UNMEASURED, Cells, read_cells
 from evalnoise.store.store import StudyStore
+from schemas.errors import StoreError
 from tests.support.arm_store import measured
 
 HOSTILE = ["../../etc", "'; drop table outcomes; --", "a\nb\x1b[31m", 'x"y=z/'[:5]]
@@ -100,6 +101,20 @@ def test_positions_need_not_be_rows(store, monkeypatch) -> None:
     assert cells is not None
     assert cells.task_ids == ("t/0", "t/1", "t/2")
     assert cells.outcomes.tolist() == [[PASS, PASS], [PASS, FAIL], [FAIL, UNMEASURED]]
+
+
+@pytest.mark.parametrize(("task", "place", "said"), [("t/0", 2, "two tasks of id 't/0'"), ("t/2", 0, "two tasks of position 0")])
+def test_a_task_that_is_there_twice_is_refused(store, monkeypatch, task: str, place: int, said: str) -> None:
+    """A store made by hand: a difference of two arms would hang on which of the two is taken."""
+    original = __import__("tests.support.arm_store", fromlist=["_row"])._row
+    named = {"t/2": (place, task)}
+    monkeypatch.setattr(
+        "tests.support.arm_store._row",
+        lambda table, made, i, name, **more: original(table, made, *named.get(name, (i, name)), **more),
+    )
+    made = measured(store, "s", {("a", "live"): ["pp", "pf", "fu"]})
+    with pytest.raises(StoreError, match=said):
+        read(store, made)
 
 
 def test_order_is_what_the_sealed_checks_say_unless_the_caller_knows(store) -> None:
