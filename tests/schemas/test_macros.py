@@ -308,3 +308,14 @@ def test_negative_components_are_shown_raw_and_clipped(sql) -> None:
     scores = np.array([[[0.0, 1.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]])
     found = nested(sql, scores, np.ones_like(scores, dtype=bool))
     assert (found["generation"], found["generation_clipped"], found["task"], found["task_clipped"]) == (-0.25, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("base", [1e6, -3e8])
+def test_grades_far_from_nought_lose_no_digits(sql, base: float) -> None:
+    rng = np.random.default_rng(4)
+    scores, measured = rng.integers(0, 9, (6, 3, 3)) / 8, rng.random((6, 3, 3)) < 0.8
+    expected, found = components(from_array(scores, measured)), nested(sql, scores + base, measured)
+    for name in ("task", "generation", "grader"):
+        assert found[name] == pytest.approx(getattr(expected, name).raw, rel=1e-12, abs=1e-12), name
+    assert found["mean_variance"] == pytest.approx(expected.variance_of_mean, rel=1e-12)
+    assert found["mean"] == pytest.approx(base + expected.mean, rel=1e-15)

@@ -154,16 +154,26 @@ def test_one_run_is_undefined_not_zero(sql) -> None:
         ("s/x", "s/a/x", "no outcomes of s/x"),
         ("s/a/x", "s/a/y/z", "no outcomes of s/a/y/z"),
         ("' or 1=1 --/a/x", "s/a/x", "no outcomes of"),
-        ("s/a/x", "s/a/z", "no task in common"),
+        ("s/a/x", "s/a/z", "no task was measured in both s/a/x and s/a/z"),
+        # An arm that measured nothing is an arm all the same.
+        ("s/a/x", "s/a/lost", "no task was measured in both s/a/x and s/a/lost"),
+        ("s/a/lost", "s/a/lost", "both arms are s/a/lost"),
         # Digits that two protocols begin with, or too few of them.
         ("b/a/x", "s/a/y", "no outcomes of b/a/x"),
     ],
 )
 def test_what_is_no_pair_is_an_error(sql, a: str, b: str, said: str) -> None:
     scores = np.array([[1.0, 0.0], [1.0, 1.0]])
-    put(sql, {"x": scores, "y": scores, "z": np.vstack([np.full((2, 2), np.nan), scores])})
+    put(sql, {"x": scores, "y": scores, "z": np.vstack([np.full((2, 2), np.nan), scores]), "lost": np.full((2, 2), np.nan)})
     with pytest.raises(duckdb.Error, match=said):
         row(sql, a, b)
+
+
+def test_two_tasks_of_one_id_are_an_error(sql) -> None:
+    put(sql, {"x": np.ones((3, 2)), "y": np.zeros((3, 2))})
+    sql.execute("update outcomes set task_id = 't/0' where position = 2 and condition = 'y'")
+    with pytest.raises(duckdb.Error, match="s/a/y has two tasks of one id, which cannot be paired"):
+        row(sql)
 
 
 def test_a_study_means_its_newest_complete_protocol_and_digits_mean_one(sql) -> None:

@@ -1,7 +1,7 @@
 -- macro: arm_tasks(arm)
 -- grain: task of one arm that has a cell
 -- One stack under one condition, by task: what comparisons start from. A study's name means its newest complete protocol, or the newest
--- if none is complete. An error for an arm without outcomes.
+-- if none is complete. An error for an arm without outcomes, and for one that has two tasks of one id: they cannot be paired.
 -- arguments:
 --   arm: STUDY/STACK/CONDITION; STUDY is a study's name, or the first digits of one protocol, at least 4.
 -- columns:
@@ -61,6 +61,7 @@ checked AS (
   SELECT
     CASE
       WHEN count(*) = 0 THEN error('arm_tasks: no outcomes of ' || arm || '; name an arm as STUDY/STACK/CONDITION')
+      WHEN count(*) > count(DISTINCT task_id) THEN error('arm_tasks: ' || arm || ' has two tasks of one id, which cannot be paired')
       ELSE true
     END AS sound
   FROM tasks

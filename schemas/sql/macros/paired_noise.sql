@@ -4,7 +4,7 @@
 -- change, and data, which new tasks change; both are corrected for the number of runs, and total is their sum. A standard error is
 -- sqrt(variance / n_tasks): that of `prediction` is for one run per arm on these tasks. Only tasks that both arms measured count. It takes
 -- the runs of the two arms as independent. Where samples are missing, n_twice is below n_tasks: data and prediction then stand on fewer
--- tasks than total, and do not add up to it. An error for an arm without outcomes. Source: Measuring all the noises, paired estimators.
+-- tasks than total, and do not add up to it. An error for an arm without outcomes or with one task id twice. Source: Measuring all the noises, paired estimators.
 -- arguments:
 --   a: Minuend: STUDY/STACK/CONDITION; STUDY is a study's name or the first digits of one protocol, at least 4.
 --   b: Subtrahend, the same way.
@@ -29,16 +29,15 @@
 --   se_runs: The same for new runs of these tasks (benchmark). A task with one run in an arm has the arm's mean variance within tasks.
 --   undefined: What is null and why; empty otherwise.
 CREATE MACRO paired_noise(a, b) AS TABLE
+-- Both hold tasks without a measured run too: an arm that measured nothing is an arm.
 WITH tasks_a AS (
   SELECT *
   FROM arm_tasks(a)
-  WHERE runs > 0
 ),
 
 tasks_b AS (
   SELECT *
   FROM arm_tasks(b)
-  WHERE runs > 0
 ),
 
 named AS (
@@ -47,7 +46,7 @@ named AS (
     (SELECT any_value(protocol) FROM tasks_b) AS protocol_b,
     (SELECT any_value(study || '/' || stack || '/' || condition || '/' || protocol) FROM tasks_a) AS name_a,
     (SELECT any_value(study || '/' || stack || '/' || condition || '/' || protocol) FROM tasks_b) AS name_b,
-    (SELECT count(*) FROM tasks_a) + (SELECT count(*) FROM tasks_b) AS n_both
+    (SELECT count(*) FROM tasks_a WHERE runs > 0) + (SELECT count(*) FROM tasks_b WHERE runs > 0) AS n_both
 ),
 
 paired AS (
@@ -65,6 +64,7 @@ paired AS (
     coalesce(x.variance, avg(x.variance) OVER ()) / x.runs + coalesce(y.variance, avg(y.variance) OVER ()) / y.runs AS of_runs
   FROM tasks_a AS x
   JOIN tasks_b AS y ON y.benchmark = x.benchmark AND y.task_id = x.task_id
+  WHERE x.runs > 0 AND y.runs > 0
 ),
 
 sums AS (
@@ -94,10 +94,8 @@ defined AS (
 
 SELECT
   CASE
-    WHEN n.name_a IS NULL THEN error('paired_noise: no outcomes of ' || a || '; name an arm as STUDY/STACK/CONDITION')
-    WHEN n.name_b IS NULL THEN error('paired_noise: no outcomes of ' || b || '; name an arm as STUDY/STACK/CONDITION')
     WHEN n.name_a = n.name_b THEN error('paired_noise: both arms are ' || a || ', whose runs are not independent of themselves')
-    WHEN d.n_tasks = 0 THEN error('paired_noise: ' || a || ' and ' || b || ' have no task in common')
+    WHEN d.n_tasks = 0 THEN error('paired_noise: no task was measured in both ' || a || ' and ' || b)
     ELSE n.protocol_a
   END AS protocol_a,
   n.protocol_b,

@@ -21,14 +21,21 @@
 --   mean_variance: Sample variance of the task means over n, for new tasks; balanced, it is (task + generation/K + grader/(K G))/n.
 --   undefined: What is null and why; empty otherwise.
 CREATE MACRO variance_components(relation) AS TABLE
-WITH generations AS (
+WITH lowest AS (
+  SELECT min(grade::DOUBLE) AS base
+  FROM query_table(relation)
+),
+
+-- Above the lowest grade: of numbers that are large next to their spread, sums of squares would lose digits.
+generations AS (
   SELECT
     task,
     generation,
     count(*) AS n,
-    avg(grade::DOUBLE) AS mean,
-    var_pop(grade::DOUBLE) * count(*) AS within
+    avg(grade::DOUBLE - base) AS mean,
+    var_pop(grade::DOUBLE - base) * count(*) AS within
   FROM query_table(relation)
+  CROSS JOIN lowest
   WHERE grade IS NOT NULL
   GROUP BY task, generation
 ),
@@ -120,7 +127,7 @@ SELECT
   least_outputs AS n_generations,
   least_grades AS n_grades,
   balanced,
-  mean,
+  base + mean AS mean,
   task,
   generation,
   grader,
@@ -146,4 +153,5 @@ SELECT
       CASE WHEN df_grader = 0 THEN 'no generation has two grades: generation and grader cannot be told apart' END
     )
   END AS undefined
-FROM components;
+FROM components
+CROSS JOIN lowest;
