@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalnoise.stats.intervals import w_gaffke_limit
+from evalnoise.stats.intervals import w_benchmark, w_gaffke, w_gaffke_limit, w_population
 from evalnoise.stats.planning.budget import detectable, rerun_budget
-from evalnoise.stats.variance import within_task_variance
+from evalnoise.stats.variance import score, variable_share, within_task_variance
 from schemas.study import Study
 from tests.support import stages
 
@@ -61,3 +61,22 @@ def test_rows(store: Any, condition: str) -> None:
 
 def test_noise_floor_has_one_row_for_each_condition_still(store: Any) -> None:
     assert stages.rows(store, "select count(*) from noise_floor") == [(2,)]
+
+
+def test_noise_floor_says_what_numpy_says_of_the_cells(store: Any) -> None:
+    found = stages.rows(store, "select condition from noise_floor order by condition")
+    for (condition,) in found:
+        passes, runs = counts(store, condition)
+        drawn: dict[str, Any] = {"seed": 0, "resamples": 500}
+        w, share = within_task_variance(passes, runs), variable_share(passes, runs)
+        population, new_runs = w_population(passes, runs, **drawn), w_benchmark(passes, runs)
+        gaffke = w_gaffke(passes, runs, **drawn)
+        expected = {
+            "n_tasks": w.n_tasks, "n_replicates": w.n_replicates, "score": score(passes, runs).value, "w": w.w,
+            "score_run_sd": w.score_run_sd, "w_lo": population.lo, "w_hi": population.hi, "w_bench_lo": new_runs.lo,
+            "w_bench_hi": new_runs.hi, "w_gaffke_lo": gaffke.lo, "w_gaffke_hi": gaffke.hi, "variable_tasks": w.variable_tasks,
+            "variable_share": share.value, "variable_lo": share.lo, "variable_hi": share.hi, "delta": 0.1,
+            "runs": rerun_budget(w.w, w.w, w.n_tasks, 0.1), "n_measured": runs.sum(),
+        }  # fmt: skip
+        (row,) = stages.rows(store, f"select {', '.join(expected)} from noise_floor where condition = '{condition}'")
+        assert dict(zip(expected, row, strict=True)) == expected, condition

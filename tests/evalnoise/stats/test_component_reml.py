@@ -35,6 +35,28 @@ def test_inside_it_is_the_analysis_of_variance(shape):
     assert fit.agrees
 
 
+def minus_two_log_likelihood(variances, task, output, values):
+    """Of the restricted likelihood, but for a constant, from the covariance of all grades."""
+    of_task, of_output, grader = variances
+    covariance = of_task * (task[:, None] == task) + of_output * (output[:, None] == output) + grader * np.eye(len(values))
+    inverse = np.linalg.inv(covariance)
+    weight = inverse.sum()
+    residual = values - inverse.sum(axis=0) @ values / weight
+    return np.linalg.slogdet(covariance)[1] + np.log(weight) + residual @ inverse @ residual
+
+
+def test_unbalanced_it_is_where_the_restricted_likelihood_is_largest():
+    task, output, values = long(1000 + normal(8, 1.0, 1.0, 0.7))
+    kept = np.random.default_rng(8).random(len(values)) < 0.7
+    task, output, values = task[kept], output[kept], values[kept]
+    fit = reml(task, output, values)
+    assert (fit.failed, fit.balanced, fit.agrees) == ("", False, None)
+    found = np.array([fit.components[level] for level in (Level.TASK, Level.GENERATION, Level.GRADER)])
+    here = minus_two_log_likelihood(found, task, output, values)
+    for step in np.vstack([np.eye(3), -np.eye(3)]):
+        assert here < minus_two_log_likelihood(found * (1 + 0.01 * step), task, output, values)
+
+
 def test_a_negative_component_ends_on_the_boundary_and_is_no_number():
     y = normal(6, 1.0, 0.0, 1.0)
     y -= y.mean(axis=2, keepdims=True) - y.mean(axis=(1, 2), keepdims=True)

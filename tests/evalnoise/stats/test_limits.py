@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from evalnoise.stats.limits import (
     groups,
@@ -44,6 +45,22 @@ def test_equal_rates_reach_it_at_equal_runs(runs, w, tasks):
     p = (1 - (1 - 4 * w) ** 0.5) / 2
     bound = variance_bound(w, np.array([runs]), np.array([tasks]))
     assert bound == pytest.approx(exact_variance_of_s2(p, runs) / tasks, abs=1e-10)
+
+
+@pytest.mark.parametrize(("runs", "w"), [((2, 3, 30), 0.02), ((2, 2, 4, 9), 0.2), ((5, 40), 0.1)])
+def test_some_rates_reach_it_at_unequal_runs(runs, w):
+    """The largest that a numerical search over the tasks' p (1-p) finds."""
+    r = np.array(runs, dtype=float)
+    bend = (4 * r - 6) / (r * (r - 1))
+    found = minimize(
+        lambda v: -float(np.sum(v / r - v * v * bend)),
+        np.full(len(r), w),
+        bounds=[(0, 0.25)] * len(r),
+        constraints={"type": "eq", "fun": lambda v: v.mean() - w},
+        options={"ftol": 1e-14},
+    )
+    assert found.success
+    assert variance_bound(w, *groups(np.array(runs))) == pytest.approx(-found.fun / len(r) ** 2, rel=1e-6)
 
 
 @settings(deadline=None)
