@@ -105,6 +105,9 @@ def _resampled(base: Estimate, sides: list[tuple[Ints, Ints]], labels: Ints | No
 def _gaffke(base: Estimate, sides: list[tuple[Ints, Ints]], level: float) -> Estimate:
     (fresh, m), (again, r) = ((passes, int(runs[0])) for passes, runs in sides)
     of_fresh, of_again = m * (m - 1), r * (r - 1)
+    if of_fresh * of_again > _LARGEST:
+        # Python's integers: products of four counts may not fit into 64 bits.
+        fresh, again = fresh.astype(object), again.astype(object)
     differences = fresh * (m - fresh) * of_again - again * (r - again) * of_fresh
-    ends = (-largest_s2(r), largest_s2(m))
-    return gaffke_mean(replace(base, method=Method.GAFFKE), differences / (of_fresh * of_again), ends, level=level)
+    parts, ends = differences / (of_fresh * of_again), (-largest_s2(r), largest_s2(m))
+    return gaffke_mean(replace(base, method=Method.GAFFKE), np.asarray(parts, dtype=np.float64), ends, level=level)

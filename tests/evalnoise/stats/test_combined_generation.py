@@ -60,3 +60,12 @@ def test_refusals():
     assert (got.lo, got.undefined) == (None, "an interval over clusters needs 2 of them")
     with pytest.raises(ValueError, match="one row per task"):
         next(combined_generation(two, ([1], [2]), **DRAWN))
+
+
+def test_many_runs_do_not_wrap_around():
+    """Products of four counts pass 2^63 from some 10^5 runs on: by then both variances are as good as p (1-p)."""
+    runs = 400_000
+    sides = [(np.array([runs // part, 0]), np.full(2, runs)) for part in (2, 4)]
+    *_, gaffke = combined_generation(*sides, seed=1, resamples=50)
+    assert -0.2501 <= gaffke.lo <= gaffke.value <= gaffke.hi <= 0.2501
+    assert gaffke.value == pytest.approx((0.25 - 0.1875) / 2, rel=1e-4)
