@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from evalnoise.stats.bootstrap import RESAMPLES, joint_task_bootstrap, percentile_interval
 from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, alpha_of
+from evalnoise.stats.few import few_note
 from evalnoise.stats.intervals import (
     FEW_VARIABLE,
     ONE_TASK,
@@ -201,7 +202,7 @@ def score_contrast(
     base = _start(pair, _difference(pair, _score_of), Method.PERCENTILE, "" if pair.n else NO_COMMON_TASK)
     if pair.n < 2:
         return _contrast(pair, base if not pair.n else base.lacking(ONE_TASK))
-    note = NO_DIFFERENCE if _constant(pair, "score") else ""
+    note = NO_DIFFERENCE if _constant(pair, "score") else few_note(np.abs(_task_differences(pair, score_column)))
     columns = _columns(pair, score_column)
     return _contrast(pair, _percentile(base, columns, note, seed=seed, resamples=resamples, level=level, draws=draws))
 

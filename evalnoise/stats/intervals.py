@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from evalnoise.stats.bootstrap import RESAMPLES, dirichlet_task_means, joint_task_bootstrap, percentile_interval
 from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, alpha_of, joined
+from evalnoise.stats.few import few_note
 from evalnoise.stats.limits import (
     MAX_VARIANCE,
     bisect,
@@ -304,7 +305,7 @@ def score_population(
     lo, hi = percentile_interval(draws, level=level)
     same = bool(np.all(column == column[0]))
     base = dataclasses.replace(base, seed=seed, resamples=len(np.asarray(draws)))
-    note = PROVES_NOTHING + "every task has the same mean" if same else ""
+    note = PROVES_NOTHING + "every task has the same mean" if same else few_note(k / n, 1 - k / n)
     return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=note)
 
 

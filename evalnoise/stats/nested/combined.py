@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 from evalnoise.stats.bootstrap import RESAMPLES, group_labels
 from evalnoise.stats.clusters import ONE_CLUSTER, clusters_note
 from evalnoise.stats.estimate import Estimate, Method
+from evalnoise.stats.few import few_note
 from evalnoise.stats.intervals import ONE_TASK
 from evalnoise.stats.limits import largest_s2
 from evalnoise.stats.nested.components import by_divisor
 from evalnoise.stats.nested.draws import drawn_sums, exact_difference
-from evalnoise.stats.nested.intervals import few_note, gaffke_mean, percentile_of
+from evalnoise.stats.nested.intervals import gaffke_mean, percentile_of
 from evalnoise.stats.variance import ONE_RUN, Floats, Ints, checked_counts
 
 _LARGEST = 1 << 53

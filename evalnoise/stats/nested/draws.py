@@ -221,9 +221,3 @@ def values_of_tasks(data: Nested, generations: int, repeats: int) -> tuple[Float
         return columns.between / (columns.unit * (k - 1)), grader
     above = exact_difference(columns.between, k * (g - 1), columns.within, k - 1, exact=columns.exact)
     return above / (columns.unit * g * k * (k - 1) * (g - 1)), grader
-
-
-def carriers(parts: Floats) -> float:
-    """Effective number of tasks that carry a component, (sum u)^2 / sum u^2: n where all give alike, 0 where they cancel out."""
-    squares = float(parts @ parts)
-    return float(np.sum(parts)) ** 2 / squares if squares else 0.0

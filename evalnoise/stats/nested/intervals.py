@@ -12,10 +12,11 @@ from scipy.special import chdtri, fdtri
 from evalnoise.stats.bootstrap import RESAMPLES, dirichlet_task_means, group_labels, percentile_interval
 from evalnoise.stats.clusters import ONE_CLUSTER, clusters_note
 from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, alpha_of, joined
-from evalnoise.stats.intervals import FEW_VARIABLE, GAFFKE_NOTE, ONE_TASK
+from evalnoise.stats.few import few_note
+from evalnoise.stats.intervals import GAFFKE_NOTE, ONE_TASK
 from evalnoise.stats.limits import largest_s2, none_varied_population
 from evalnoise.stats.nested.components import DEPTH, Component, Components, Level, MeanSquares, components
-from evalnoise.stats.nested.draws import carriers, drawn_components, parts_of_tasks, values_of_tasks
+from evalnoise.stats.nested.draws import drawn_components, parts_of_tasks, values_of_tasks
 from evalnoise.stats.nested.sums import Nested
 from evalnoise.stats.variance import Floats
 
@@ -24,8 +25,6 @@ UNBALANCED = "the design is unbalanced: this interval is for balanced ones"
 NO_VARIATION = PROVES_NOTHING + "this component is the same in every resample"
 ALONE = "takes tasks as independent, but clusters are named: quote the cluster bootstrap's interval"
 """What must be said of the other intervals then."""
-FEW_TASKS = 30
-"""Under so many tasks the bootstrap covers less often than it says."""
 NOT_NORMAL = (
     "normal limits do not hold for pass or fail: in simulations such 95 % limits covered 31 to 89 % for generation and grader"
 )
@@ -84,19 +83,6 @@ def _base(found: Components, part: Component, method: Method) -> Estimate:
         n_replicates=repeats if DEPTH[part.of] else found.n_generations[0],
         note=part.note,
     )
-
-
-def few_note(parts: Floats) -> str:
-    """What the reader of a percentile interval must know of the tasks that carry a component; `parts` is what each gives (n,).
-
-    In simulations such intervals missed the upper side in up to 35 % of studies where they rest on few tasks, and about 4 % a side
-    at most where they rest on 15 or more of at least 30: `python -m perf.coverage --parts components`.
-    """
-    number = carriers(parts)
-    if number < FEW_VARIABLE:
-        tasks = f"about {number:.0f} of {len(parts)} tasks" if number >= 1.5 else "hardly more than one task"
-        return f"it rests on {tasks}: under {FEW_VARIABLE} the interval covers less often than it says"
-    return "" if len(parts) >= FEW_TASKS else f"{len(parts)} tasks: under {FEW_TASKS} the interval covers less often than it says"
 
 
 def percentile_of(base: Estimate, draws: Floats, few: str, *, level: float, note: str = "") -> Estimate:
