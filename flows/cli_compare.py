@@ -12,6 +12,7 @@ from flows.cli_options import DEFAULT_STORE, StoreOption, check_output, misuse
 if TYPE_CHECKING:  # imported by the command, so that `--help` answers at once
     from evalnoise.readers.arms import Arm
     from evalnoise.readers.panel import Panel
+    from flows.views.fitness import Known
 
 _SORTS = "z, p, difference, se, prediction or name"
 
@@ -82,7 +83,8 @@ def compare(
     from evalnoise.report.charts import write_chart
     from flows.cli_errors import printable
     from flows.views.compare import print_compared
-    from flows.views.compare_data import Asked, Sort, compared, write_csv
+    from flows.views.compare_columns import write_csv
+    from flows.views.compare_data import Asked, Sort, compared
 
     if sort not in set(Sort):
         raise misuse(f"--sort {sort}: expected {_SORTS}")
@@ -91,8 +93,8 @@ def compare(
     if average and len(average) != 2:
         raise misuse(f"--average: expected two patterns, found {len(average)}")
     _check_outputs(csv, chart, store, spreadsheet_safe=spreadsheet_safe)
-    panel = (
-        _file_panel(file, arms, model=model, task=task, sample=sample, score=score)
+    panel, told = (
+        (_file_panel(file, arms, model=model, task=task, sample=sample, score=score), None)
         if file is not None
         else _store_panel(store, arms or [], condition)
     )
@@ -104,7 +106,7 @@ def compare(
     found = compared(panel, asked)
     # What was computed is shown also where a file cannot be written, and written also where a pipe has closed.
     try:
-        print_compared(found, everything=everything, as_json=as_json)
+        print_compared(found, told, everything=everything, as_json=as_json)
     finally:
         if csv is not None:
             write_csv(csv, found, spreadsheet_safe=spreadsheet_safe)
@@ -134,23 +136,23 @@ def _file_panel(file: Path, arms: list[str] | None, *, model: str, task: str, sa
     return panel_of_file(file, names=arms or [], model=model, task=task, sample=sample, score=score)
 
 
-def _store_panel(store: Path, texts: list[str], condition: str | None) -> Panel:
+def _store_panel(store: Path, texts: list[str], condition: str | None) -> tuple[Panel, Known]:
     from contextlib import closing
 
     import evalnoise
     from evalnoise.readers.arms import find_arms
     from evalnoise.readers.panel import panel_of_arms
-    from flows.views.fitness import warn_of_arms
+    from flows.views.fitness import known
 
     if not texts:
         raise misuse("expected arms as STUDY/STACK/CONDITION, a study with several stacks, or --file")
     with closing(evalnoise.connect(store)) as connection:
         found = [arm for text in texts for arm in find_arms(connection, store, text, condition=condition)]
-        warn_of_arms(connection, found)
+        told = known(connection, found)
     _refuse_twice([arm.label for arm in found])
     if len(found) == 1:
         raise misuse(_one_arm(found[0]))
-    return panel_of_arms(found)
+    return panel_of_arms(found), told
 
 
 def _refuse_twice(names: list[str]) -> None:

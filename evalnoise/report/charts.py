@@ -7,6 +7,7 @@ equal p; a heat map of tasks by difficulty against models by accuracy. Source: W
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -14,11 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from scipy.special import stdtrit
 
 from evalnoise.readers.panel import Panel
 from evalnoise.stats.models.beta_theory import beta_se
 from evalnoise.stats.models.difficulty import Difficulty, difficulty
-from evalnoise.stats.models.noise import FEW_TASKS, AllPairs
+from evalnoise.stats.models.noise import AllPairs
 from evalnoise.store.files import write_result
 from schemas.errors import DataError
 
@@ -33,7 +35,7 @@ _FEW_PAIRS = 50
 """Fewer are drawn larger."""
 _WIDTH, _HEIGHT = 820, 320
 """Of the heat map in pixels, at most."""
-_P_LINES: Final = ((0.05, 1.959963984540054), (0.01, 2.5758293035489004), (0.001, 3.2905267314919255))
+_P_LINES: Final = (0.05, 0.01, 0.001)
 _PARTS: Final = ("total, one sample", "data, the floor", "as measured")
 _COLORS: Final = ("#e45756", "#f58518", "#4c78a8")
 _HTML: Final = """<!DOCTYPE html>
@@ -131,8 +133,9 @@ def chart_spec(panel: Panel, found: AllPairs, names: tuple[str, ...], *, source:
     chart = alt.vconcat(pairs, _heat_map(alt, heat), title=title).resolve_scale(color="independent")
     spec: dict[str, Any] = chart.to_dict()
     # Altair would validate every row, for many seconds.
+    n = _typical_tasks(found)
     spec["datasets"] = {
-        "curve": _curve(_typical_tasks(found)), "points": points, "rays": _rays(measured), "measured": measured, "cells": heat.cells
+        "curve": _curve(n), "points": points, "rays": _rays(measured, n), "measured": measured, "cells": heat.cells
     }  # fmt: skip
     return spec
 
@@ -145,9 +148,8 @@ def _remarks(panel: Panel, found: AllPairs) -> list[str]:
         said.append(
             f"No data noise is drawn for {absent} of {len(found)} pairs: it is below 0 by chance, or undefined as the table says."
         )
-    tasks = found.n_tasks[found.n_tasks > 0]
-    if tasks.size and tasks.min() < FEW_TASKS:
-        said.append(f"The lines of p are normal, and p is then too small under {FEW_TASKS} tasks: quote p (t) of the table.")
+    if np.unique(found.n_tasks).size > 1:
+        said.append(f"The lines of p are for {_typical_tasks(found)} tasks, the median; the table has each pair's own p.")
     return said
 
 
@@ -197,9 +199,11 @@ def _typical_tasks(found: AllPairs) -> int:
     return int(np.median(found.n_tasks)) if len(found) else 0
 
 
-def _rays(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    top = max((row["se"] for row in measured), default=0.0) * 1.1 or 1.0
-    return [{"se": se, "difference": z * se, "line": f"p = {p:g}"} for p, z in _P_LINES for se in (0.0, top)]
+def _rays(measured: list[dict[str, Any]], n: int) -> list[dict[str, Any]]:
+    """Where the paired t over N tasks has these p; the SE is over N, that of t over N - 1."""
+    top, df = max((row["se"] for row in measured), default=0.0) * 1.1 or 1.0, max(n - 1, 1)
+    lines = ((p, float(stdtrit(df, 1 - p / 2)) * math.sqrt((df + 1) / df)) for p in _P_LINES)
+    return [{"se": se, "difference": slope * se, "line": f"p = {p:g}"} for p, slope in lines for se in (0.0, top)]
 
 
 def _rows(alt: Any, name: str) -> Any:
@@ -229,7 +233,7 @@ def _against_accuracy(alt: Any, found: AllPairs) -> Any:
 
 def _against_difference(alt: Any, found: AllPairs) -> Any:
     x, y = alt.X("difference:Q", title="|A - B|", axis=_axis(alt)), alt.Y("se:Q", title="SE(A - B) as measured, new tasks")
-    rays = _rows(alt, "rays").mark_line(strokeDash=[4, 3]).encode(x=x, y=y, color=alt.Color("line:N", title="normal p"))
+    rays = _rows(alt, "rays").mark_line(strokeDash=[4, 3]).encode(x=x, y=y, color=alt.Color("line:N", title="p, paired t"))
     dots = _dots(alt, "measured", found, color="black").encode(x=x, y=y, tooltip=_tooltip(alt))
     return (rays + dots).properties(width=380, height=280, title=_title("Right of a line: more significant", found))
 

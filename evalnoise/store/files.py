@@ -7,7 +7,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import metadata
@@ -77,14 +77,14 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, durably. Raises StoreError; leaves no temporary file behind."""
+def write_file(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Write a file, given in one piece or several, whole or not at all, durably; no temporary file is left. Raises StoreError."""
     make_folder(path.parent)
     temporary = path.with_name(f".{os.getpid()}-{uuid.uuid4().hex}{TEMPORARY}")
     try:
         with writing(path):
             with temporary.open("wb") as file:
-                file.write(data)
+                file.writelines(_pieces(data))
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
@@ -94,15 +94,19 @@ def write_file(path: Path, data: bytes) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def write_result(path: Path, data: bytes) -> None:
+def _pieces(data: bytes | Iterable[bytes]) -> Iterable[bytes]:
+    return (data,) if isinstance(data, bytes) else data
+
+
+def write_result(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Write a file that a user named: as `write_file`; what is there and is no file, as a pipe, is written in its place.
 
     Raises:
         StoreError: It cannot be written.
     """
     if path.exists() and not path.is_file():
-        with writing(path):
-            path.write_bytes(data)
+        with writing(path), path.open("wb") as file:
+            file.writelines(_pieces(data))
         return
     make_folder(path.parent)
     remove_abandoned(path.parent)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,11 @@ from rich.text import Text
 
 from evalnoise.report.numbers import counted
 from evalnoise.stats.models.checkpoints import Averaging, NullCheck
-from evalnoise.stats.models.noise import BELOW_ZERO, FEW_TASKS, single_samples
+from evalnoise.stats.models.noise import BELOW_ZERO, SAME_SAMPLES, single_samples
 from flows.cli_errors import printable
-from flows.views.compare_data import LEVEL, NO_NEW_RUNS, Compared, Floats, prediction_shares, reasons, rows
+from flows.views.compare_columns import reasons, rows
+from flows.views.compare_data import LEVEL, NO_NEW_RUNS, P_METHOD, Compared, Floats, prediction_shares
+from flows.views.fitness import Known
 from flows.views.folding import width
 
 SHOWN = 20
@@ -26,7 +27,7 @@ _NAME = 60
 _NAMES = ("a", "b")
 _ROOM = 22
 """Columns that a name has at least, if it is as long, in a single table."""
-_FIRST = (*_NAMES, "score a", "score b", "a - b", "p", "p (t)", "Holm")
+_FIRST = (*_NAMES, "score a", "score b", "a - b", "p", "Holm")
 """What the first of two tables has."""
 _ENDS = 3
 """Up to so many pairs the table has their intervals."""
@@ -35,16 +36,17 @@ _LISTED = 5
 _ALIKE = (0.4, 0.6)
 """Between these shares of the variance no noise is said to dominate."""
 _METHODS = {
-    "population": "p: normal, two-sided, by the SE of the means over the samples at hand, over new tasks; lo, hi, p_t: paired t",
-    "benchmark": "p, lo, hi: normal, by the SE of the means over the samples at hand, over new runs of these tasks; p_t: paired t, "
-    "over new tasks (population)",
+    "population": "p, lo, hi: paired t of the means over the samples at hand, over new tasks; p_holm, p_benjamini_hochberg: this p,"
+    " adjusted; z: difference over the SE with ddof 0",
+    "benchmark": "p, lo, hi: normal, by the SE of the means over the samples at hand, over new runs of these tasks; p_holm, "
+    "p_benjamini_hochberg: this p, adjusted",
 }
 
 
-def print_compared(found: Compared, *, everything: bool, as_json: bool) -> None:
+def print_compared(found: Compared, known: Known | None, *, everything: bool, as_json: bool) -> None:
     """The table and what it means, or one JSON object."""
     if as_json:
-        typer.echo(json.dumps(_json(found), allow_nan=False))
+        typer.echo(json.dumps(_json(found) | (known.facts(of_scores=True) if known else {}), allow_nan=False))
         return
     console = Console(highlight=False, markup=False, width=width())
     console.print(f"\n{printable(found.panel.source)}: {counted(len(found.names), 'model')}, {_tasks(found)}")
@@ -68,8 +70,8 @@ def _tasks(found: Compared) -> str:
 def _columns(found: Compared, *, everything: bool) -> tuple[dict[str, list[str]], int]:
     """The cells of each column, and how many pairs they are of."""
     planned = found.asked.plan_tasks is not None or found.asked.plan_samples is not None
-    ends, few = _with_ends(found, everything=everything), _few(found)
-    shown = list(islice(rows(found), None if everything else SHOWN))
+    ends = _with_ends(found, everything=everything)
+    shown = list(rows(found, None if everything else SHOWN))
     made = {side: [printable(row[side]).replace("\n", "\\n")[:_NAME] for row in shown] for side in _NAMES}
     made |= {name: [_fixed(row[key]) for row in shown] for name, key in (("score a", "score_a"), ("score b", "score_b"))}
     made["a - b"] = ["" if row["difference"] is None else f"{row['difference']:+.4f}" for row in shown]
@@ -78,8 +80,7 @@ def _columns(found: Compared, *, everything: bool) -> tuple[dict[str, list[str]]
     errors = {"SE total": "se_total", "SE data": "se_data", "SE pred.": "se_prediction", "SE now": "se"}
     made |= {name: [_fixed(row[key]) for row in shown] for name, key in errors.items()}
     made["z"] = ["-" if row["z"] is None else f"{row['z']:+.2f}" for row in shown]
-    tests = {"p": "p", **({"p (t)": "p_t"} if few else {}), "Holm": "p_holm"}
-    made |= {name: [_p(row[key]) for row in shown] for name, key in tests.items()}
+    made |= {name: [_p(row[key]) for row in shown] for name, key in (("p", "p"), ("Holm", "p_holm"))}
     if planned:
         made["SE plan"] = [_fixed(row["se_planned"]) for row in shown]
     return made, len(shown)
@@ -111,11 +112,6 @@ def _with_ends(found: Compared, *, everything: bool) -> bool:
     return everything or len(found.pairs) <= _ENDS
 
 
-def _few(found: Compared) -> bool:
-    """Whether a pair that has a p has so few tasks that the normal one is too small."""
-    return found.asked.covers == "population" and bool(np.any(found.pairs.n_tasks[~np.isnan(found.p)] < FEW_TASKS))
-
-
 def _fixed(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
@@ -132,14 +128,15 @@ def sentences(found: Compared) -> list[str]:
     )
     told.append(
         f"SE now: the samples at hand, over {_over(found.asked.covers)}; z is a - b over it. "
-        f"z and p cover {_what(found.asked.covers)}; Holm: over {counted(_defined(found.p), 'pair')}"
+        f"z and p cover {_what(found.asked.covers)}; p: {P_METHOD[found.asked.covers]}; "
+        f"Holm: this p over {counted(_defined(found.p), 'pair')}"
         + (
             f", {counted(len(found.p) - _defined(found.p), 'pair')} without a p left out"
             if _defined(found.p) < len(found.p)
             else ""
         )
     )
-    told += [*_parts(found), *_noise_sentences(found), *_few_tasks(found), *_single_samples(found)]
+    told += [*_parts(found), *_noise_sentences(found), *_copies(found), *_single_samples(found)]
     if found.once_drawn:
         told.append(f"Note: {NO_NEW_RUNS}.")
     fit = found.fit
@@ -199,15 +196,21 @@ def _undefined(found: Compared) -> Iterator[str]:
     for column in (pairs.total, pairs.data, z):
         at = np.flatnonzero(np.isnan(column))
         if at.size:
-            yield from reasons(found, pairs.pair(int(at[0])), unseen=False)
-    if (pairs.data < 0).any():
+            same = bool(pairs.same[at[0]])  # of which a note tells
+            told = reasons(found, pairs.pair(int(at[0])), unseen=False, same=same)
+            yield from (reason for reason in told if reason != SAME_SAMPLES)
+    if ((pairs.data < 0) & ~pairs.same).any():
         yield BELOW_ZERO
 
 
-def _few_tasks(found: Compared) -> Iterator[str]:
-    if _few(found):
-        n = found.pairs.n_tasks[~np.isnan(found.p)]
-        yield f"Note: only {counted(int(n.min()), 'task')}: the normal p is too small; p (t) is the paired t's, the one to quote."
+def _copies(found: Compared) -> Iterator[str]:
+    """Pairs that may be the same samples twice, the first by name."""
+    pairs = found.pairs
+    at = np.flatnonzero(pairs.same)
+    if at.size:
+        names = f"{found.names[int(pairs.a[at[0]])]} and {found.names[int(pairs.b[at[0]])]}"
+        more = f" (and {counted(at.size - 1, 'more pair')} alike)" if at.size > 1 else ""
+        yield f"Note: {names}: {SAME_SAMPLES}{more}."
 
 
 def _single_samples(found: Compared) -> Iterator[str]:
@@ -221,7 +224,7 @@ def _single_samples(found: Compared) -> Iterator[str]:
 
 def _noise_sentences(found: Compared) -> Iterator[str]:
     pairs = found.pairs
-    known = ~np.isnan(prediction_shares(pairs))
+    known = ~np.isnan(prediction_shares(pairs)) & ~pairs.same  # a copy is no pair to take advice from
     if found.once_drawn or not known.any():
         return
     share = float(np.median(prediction_shares(pairs)[known]))
@@ -266,14 +269,11 @@ def _null_sentences(found: NullCheck | None) -> Iterator[str]:
         if share.share is None:
             yield f"Null check: undefined: {found.undefined}"
             return
-        exact = (
-            ""
-            if share.p_more is None
-            else f"; of {share.disjoint_pairs} that share no seed {share.disjoint} (p {share.p_more:.3g})"
-        )
         seen = f"{100 * share.share:.1f} % of {counted(found.pairs, 'pair')}"
-        yield f"Null check: p < {share.level:g} in {seen}, by chance {100 * share.level:g} %{exact}"
-    yield f"Null check: distance from uniform {found.distance:.3f}; {found.note}."
+        chance = "" if share.expected is None else f", by chance {100 * share.expected:.1f} % of them"
+        more = f"p of so many: undefined: {share.undefined}" if share.p_more is None else f"p of so many or more {share.p_more:.3g}"
+        yield f"Null check: p < {share.level:g} (paired t) in {seen}{chance}; {more}"
+    yield f"Null check, by {found.resamples} deals (seed {found.seed}): {found.note}."
 
 
 def _models(found: Compared) -> Iterator[dict[str, Any]]:

@@ -62,7 +62,7 @@ class _Pair:
     new_runs: bool
     """Whether replicates of both are fresh runs."""
     p_adjusted: tuple[float | None, ...] = ()
-    """Of each test."""
+    """Of each test, its own p by Holm."""
 
     def rows(self, shop: Workshop, note: str) -> Iterator[Row]:
         place = f"{self.a.condition}, {self.a.stack} - {self.b.stack}"
@@ -170,4 +170,4 @@ def _sentence(test: Contrast, a: Counts, b: Counts, p_adjusted: float | None) ->
     if test.result.lo is None:
         said = f"{of}, {a.stack} - {b.stack}: {test.finding}, {test.result.value:+.4f}, {test.result.method}"
     opposite = f"; {OPPOSITE}" if OPPOSITE in test.result.note else ""
-    return f"{said}; p {test.p_value:.3g}, over all pairs {p_adjusted:.3g}{opposite}"
+    return f"{said}; p {test.p_value:.3g}, this p over all pairs {p_adjusted:.3g} (Holm){opposite}"

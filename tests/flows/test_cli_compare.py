@@ -8,10 +8,14 @@ import json
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 from typer.testing import CliRunner
 
+from evalnoise.readers.panel import panel_of_file
 from evalnoise.stats.models.pairs import paired_noise
 from flows.cli import app
+from flows.views import compare_columns
+from flows.views.compare_data import Asked, Sort, compared, order
 from schemas.study import Study
 from tests.support import stages
 
@@ -72,7 +76,7 @@ def test_the_table_says_what_it_means(results):
     assert "3 models, 60 tasks" in said
     assert "Unmatched tasks, left out of the pairs that they are missing in: c 1" in said
     assert "In a typical pair (median)" in said
-    assert "z and p cover new tasks (population); Holm: over 3 pairs" in said
+    assert "z and p cover new tasks (population); p: paired t; Holm: this p over 3 pairs" in said
     assert "\\x1b[2J" in said
 
 
@@ -119,9 +123,9 @@ def test_tasks_with_one_sample_are_named(tmp_path):
 
 
 def test_no_share_above_one(tmp_path):
-    """Both models keep to one score in every task, but their samples vary: the data variance is below 0."""
+    """Both models keep to one score in nearly every task, but their samples vary: the data variance is below 0."""
     path = tmp_path / "below.csv"
-    a = np.array([[[1, 0]] * 60, [[0, 1]] * 30 + [[1, 0]] * 30])
+    a = np.array([[[1, 0]] * 60, [[0, 1]] * 30 + [[1, 0]] * 29 + [[1, 1]]])
     write(path, a, "ab")
     said = run("--file", path)
     assert "prediction noise dominates: no data noise can be told from chance, so more samples a task help." in said
@@ -151,7 +155,10 @@ def test_averages_and_the_null_check(tmp_path):
     write(path, table(6, 100, 1), [f"run-{side}-{i}" for side in "ab" for i in range(3)])
     said = run("--file", path, "--average", "run-a-*", "--average", "run-b-*", "--null")
     assert "Averages run-a-* - run-b-*:" in said
-    assert "Null check: p < 0.05 in" in said
+    assert "Null check: p < 0.05 (paired t) in" in said
+    assert "takes tasks for independent of one another" in said
+    found = json.loads(run("--file", path, "--null", "--json"))["null_check"]
+    assert (found["method"], found["covers"], found["resamples"], found["seed"]) == ("within-task permutation", "population", 499, 0)
     assert "expected two patterns" in run("--file", path, "--average", "run-a-*", code=2)
     assert "no model of that name" in run("--file", path, "--average", "x*", "--average", "run-b-*", code=2)
     assert "is in both groups" in run("--file", path, "--average", "run-*", "--average", "run-b-*", code=2)
@@ -167,7 +174,8 @@ def test_models_of_a_file_by_name(results):
     noise = paired_noise(scores[2, 1:], scores[0, 1:])
     theirs = stats.ttest_rel(scores[2, 1:].mean(axis=1), scores[0, 1:].mean(axis=1))
     assert (pair["difference"], pair["se_total"]) == pytest.approx((noise.mean, noise.se_total))
-    assert pair["p_t"] == pytest.approx(theirs.pvalue)
+    assert pair["p"] == pytest.approx(theirs.pvalue)
+    assert pair["p_method"] == "paired t"
     assert (pair["lo"], pair["hi"]) == pytest.approx(tuple(theirs.confidence_interval()))
     assert f"[{pair['lo']:+.3f}, {pair['hi']:+.3f}]" in run("c", "a", "--file", path)
 
@@ -203,16 +211,93 @@ def test_missing_samples_and_rows_are_named(tmp_path):
         assert pair["prediction_share"] == pytest.approx(pair["se_prediction"] ** 2 / parts)
 
 
-def test_few_tasks_show_the_paired_t(tmp_path):
+def test_one_p_to_quote_and_to_adjust(tmp_path):
+    """The paired t's, at any number of tasks, in table, JSON and CSV; under 50 a normal p is too small."""
     path = tmp_path / "few.csv"
-    write(path, table(2, 12, 3), "ab")
-    (pair,) = json.loads(run("--file", path, "--json"))["pairs"]
-    assert pair["p_t"] > pair["p"]
+    scores = table(4, 12, 3)
+    write(path, scores, "abcd")
+    found = json.loads(run("--file", path, "--json", "--csv", tmp_path / "out.csv"))
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as opened:
+        written = list(csv.DictReader(opened))
+    p = [
+        stats.ttest_rel(scores["abcd".index(pair["a"])].mean(axis=1), scores["abcd".index(pair["b"])].mean(axis=1)).pvalue
+        for pair in found["pairs"]
+    ]
+    assert [pair["p"] for pair in found["pairs"]] == pytest.approx(p)
+    for name, method in (("p_holm", "holm"), ("p_benjamini_hochberg", "fdr_bh")):
+        theirs = multipletests(p, method=method)[1]
+        assert [pair[name] for pair in found["pairs"]] == pytest.approx(theirs)
+        assert [float(row[name]) for row in written] == pytest.approx(theirs)
+    assert {row["p_method"] for row in written} == {"paired t"}
+    assert "p_t" not in written[0]
+    assert "this p, adjusted" in found["method"]
     said = run("--file", path)
-    assert "p (t)" in said
-    assert f"{pair['p_t']:.2g}" in said
-    assert "only 12 tasks" in said
-    assert "contrasts" not in said
+    assert f" {min(p):.2g} " in said
+    assert "p: paired t; Holm: this p over 6 pairs" in said
+    runs = json.loads(run("--file", path, "--json", "--covers", "benchmark"))["pairs"]
+    assert {pair["p_method"] for pair in runs} == {"normal"}
+    assert [pair["p"] for pair in runs] == pytest.approx([2 * stats.norm.sf(abs(pair["z"])) for pair in runs])
+
+
+def test_a_copy_is_named_and_gives_no_advice(tmp_path):
+    path = tmp_path / "copy.csv"
+    write(path, table(1, 60, 4).repeat(2, axis=0), "ab")
+    said = run("--file", path, "--plan-samples", 8)
+    assert "Note: a and b: both have the same score in every task, so they may be the same samples twice" in said
+    assert "In a typical pair" not in said
+    assert "Beta line" not in said
+    assert "which is chance" not in said
+    (pair,) = json.loads(run("--file", path, "--json", "--plan-samples", 8))["pairs"]
+    assert (pair["p"], pair["se_planned"], pair["se_over_beta_line"]) == (None, None, None)
+    assert pair["undefined"].startswith("both have the same score in every task")
+    assert "below 0" not in pair["undefined"] + pair["note"]
+    # A pair beside it gives the advice alone.
+    scores = table(2, 60, 4)
+    write(path, scores[[0, 0, 1]], "abc")
+    advice = next(line for line in run("--file", path).splitlines() if line.startswith("In a typical pair"))
+    write(path, scores, "ac")
+    assert advice in run("--file", path)
+
+
+def test_columns_are_what_each_pair_says(tmp_path, monkeypatch):
+    """A block at a time, pairs of every kind: the numbers are those of the pairs one by one, in JSON and in CSV."""
+    path = tmp_path / "kinds.csv"
+    scores = np.concatenate([table(4, 12, 3), np.ones((2, 12, 3), int)])
+    names = ("=a", "b\n", "", 'd"', "e", "f")
+    skip = {(1, t) for t in range(11)} | {(0, 3), (2, 5)}
+    with path.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.writer(out)
+        writer.writerow(["model", "task", "sample", "score"])
+        writer.writerows(
+            [names[m] or "c", t, k, scores[m, t, k]]
+            for m in range(6) for t in range(12) for k in range(1 if t == m else 3) if (m, t) not in skip
+        )  # fmt: skip
+    panel = panel_of_file(path)
+    found = compared(panel, Asked("population", Sort.NAME, None, None, (), null=False))
+    monkeypatch.setattr(compare_columns, "_BLOCK", 4)
+    made = list(compare_columns.rows(found))
+    assert [(row["a"], row["b"]) for row in made] == sorted((row["a"], row["b"]) for row in made)
+    for row, place in zip(made, order(found).tolist(), strict=True):
+        pair = found.pairs.pair(place)
+        for name, value in {
+            "n_tasks": pair.n_tasks, "difference": pair.mean, "se_total": pair.se_total, "se_data": pair.se_data,
+            "se_prediction": pair.se_prediction, "se_measured": pair.se_mean, "se_runs": pair.se_runs, "p": pair.p_value,
+            "wins": pair.wins, "p_sign_test": pair.p_sign, "win_rate_a": pair.q_a, "note": pair.note,
+        }.items():  # fmt: skip
+            assert row[name] == value, name
+        assert all(reason in row["undefined"] for reason in (pair.undefined, pair.parts_undefined, pair.z_undefined))
+        assert bool(row["undefined"]) == (None in (pair.total, pair.z, pair.se_data))
+    assert len({row["undefined"] for row in made}) > 3
+    compare_columns.write_csv(tmp_path / "out.csv", found, spreadsheet_safe=True)
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as opened:
+        written = list(csv.DictReader(opened))
+    assert {row["a"] for row in written} == {"'=a", "b\n", "c", 'd"', "e"}
+    for row, cells in zip(made, written, strict=True):
+        assert {name: cells[name] for name, value in row.items() if value is None} == dict.fromkeys(
+            (name for name, value in row.items() if value is None), ""
+        )
+        assert all(float(cells[name]) == value for name, value in row.items() if isinstance(value, int | float))
+        assert (cells["undefined"], cells["note"]) == (row["undefined"], row["note"])
 
 
 def test_models_with_nothing_in_common(tmp_path):

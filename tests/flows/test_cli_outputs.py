@@ -52,7 +52,7 @@ def test_a_full_disk_leaves_the_old_file_and_the_table_is_printed(table, tmp_pat
     found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert found.returncode == 6, found.stderr
     assert "Traceback" not in found.stderr
-    assert "3 models" in found.stdout
+    assert "3 models" in " ".join(found.stdout.split())  # the folder's name may be long
     assert {path.name for path in tmp_path.iterdir()} == {"old.csv", "results.csv"}
     assert old.read_text() == "old"
 

@@ -47,10 +47,10 @@ def beta_se(p: ArrayLike, n_tasks: ArrayLike) -> Floats:
 def beta_ratios(found: AllPairs) -> Floats:
     """Total SE over the line at the pair's mean accuracy, shape (P,); NaN where either is undefined or the line is 0.
 
-    Source: Wang 2025, figure 1.
+    NaN also where the two may be the same samples. Source: Wang 2025, figure 1.
     """
     accuracy = (found.score_a + found.score_b) / 2
-    usable = ~np.isnan(found.total) & (accuracy > 0) & (accuracy < 1)
+    usable = ~np.isnan(found.total) & (accuracy > 0) & (accuracy < 1) & ~found.same
     result = np.full(len(found), np.nan)
     n = found.n_tasks[usable]
     result[usable] = np.sqrt(np.maximum(found.total[usable], 0.0) / n) / beta_se(accuracy[usable], n)

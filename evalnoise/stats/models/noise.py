@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
-from evalnoise.stats.models.samples import Floats, Ints
+from evalnoise.stats.models.samples import Bools, Floats, Ints
 from evalnoise.stats.multiplicity import Adjustment, adjusted_array
 
 NO_TASK = "no task was measured in both"
@@ -20,8 +21,6 @@ NONE_DISCORDANT = "no task was passed by one and failed by the other"
 SAME_SAMPLES = (
     "both have the same score in every task, so they may be the same samples twice: a model against itself needs new ones"
 )
-FEW_TASKS = 50
-"""Under so many tasks the normal p-value of a paired difference is too small; the paired t is the one to quote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +89,9 @@ class PairNoise(Noise):
     score_b: float | None
     """Score of the second on the common tasks."""
     z: float | None
-    """Difference over `se_mean`; covers new tasks (population)."""
+    """Difference over `se_mean`, whose variance has ddof 0; covers new tasks (population)."""
     p_value: float | None
-    """Two-sided, normal."""
+    """Two-sided, of the paired t over tasks: t = z sqrt((N-1) / N). A normal p of z is too small where tasks are few."""
     z_undefined: str = ""
     """Why z and p_value are None; empty otherwise."""
     z_runs: float | None
@@ -147,8 +146,22 @@ class AllPairs:
     def __len__(self) -> int:
         return int(self.a.size)
 
+    @property
+    def same(self) -> Bools:
+        """Whether both have the same score in every task, so that they may be the same samples twice."""
+        return _same(self.total, self.mean, self.of_mean)
+
+    def taken(self, at: Ints) -> AllPairs:
+        """The pairs of these places, in this order."""
+        return AllPairs(**{field.name: getattr(self, field.name)[at] for field in fields(self)})
+
+    def se(self, variance: Floats) -> Floats:
+        """sqrt(variance / N) of one of the columns, as `Noise.se`; NaN where it is undefined or, by chance, below 0."""
+        known = variance >= 0
+        return np.sqrt(np.where(known, variance, np.nan) / np.maximum(self.n_tasks, 1))
+
     def holm(self, p_values: Floats | None = None) -> Floats:
-        """The p-values, `p_value` when None, adjusted over all pairs that have one; NaN elsewhere."""
+        """The p-values, those of the paired t (`p_value`) when None, adjusted over all pairs that have one; NaN elsewhere."""
         return self.adjusted(p_values, Adjustment.HOLM)
 
     def benjamini_hochberg(self, p_values: Floats | None = None) -> Floats:
@@ -180,7 +193,7 @@ class AllPairs:
             z_undefined=(_few(n) or ALL_EQUAL) if number["z"] is None else "",
             runs_undefined=_why_no_runs(n, number["of_runs"]) if number["z_runs"] is None else "",
             sign_undefined=(NONE_DISCORDANT if one_each else NO_SIGN_TEST) if number["p_sign"] is None else "",
-            note=_note(n, twice, number),
+            note=_note(n, twice, number, same=bool(_same(column["total"], column["mean"], column["of_mean"]))),
         )
 
 
@@ -202,13 +215,16 @@ def _why_no_runs(n: int, of_runs: float | None) -> str:
     return (NO_TASK if n == 0 else ONE_SAMPLE) if of_runs is None else NOTHING_VARIED
 
 
-def _note(n: int, twice: int, number: dict[str, float | None]) -> str:
-    same = SAME_SAMPLES if number["total"] is not None and number["mean"] == 0 and number["of_mean"] == 0 else ""
-    few = f"only {n} tasks: the normal p-value is too small; quote the paired t" if 1 < n < FEW_TASKS else ""
+def _same(total: Any, mean: Any, of_mean: Any) -> Any:
+    return ~np.isnan(total) & (mean == 0) & (of_mean == 0)
+
+
+def _note(n: int, twice: int, number: dict[str, float | None], *, same: bool) -> str:
     partly = f"data and prediction noise stand on the {twice} of {n} tasks that both have twice" if 0 < twice < n else ""
     single = single_samples(n, twice) if number["of_runs"] is not None else ""
-    below = BELOW_ZERO if number["data"] is not None and number["data"] < 0 else ""
-    return "; ".join(text for text in (same, few, partly, single, below) if text)
+    # Of a copy the correction for K leaves less than 0, and not by chance.
+    below = BELOW_ZERO if number["data"] is not None and number["data"] < 0 and not same else ""
+    return "; ".join(text for text in (SAME_SAMPLES if same else "", partly, single, below) if text)
 
 
 def single_samples(n_tasks: int, n_twice: int) -> str:
@@ -248,10 +264,16 @@ def predicted_se(noise: Noise, *, n_tasks: int, samples: float | None = None) ->
 
     None where the parts are undefined; a data variance below 0 counts as 0. At K = 1 and the same N it is the total SE.
     """
-    if n_tasks < 1 or (samples is not None and samples < 1):
-        raise ValueError(f"a plan has at least one task and one sample, not {n_tasks} and {samples}")
+    parts = (np.nan if part is None else part for part in (noise.total, noise.data, noise.prediction))
+    total, data, prediction = (np.array([part]) for part in parts)
+    found = float(predicted_ses(total, data, prediction, n_tasks=np.array([n_tasks]), samples=samples)[0])
+    return None if np.isnan(found) else found
+
+
+def predicted_ses(total: Floats, data: Floats, prediction: Floats, *, n_tasks: Ints, samples: float | None = None) -> Floats:
+    """The same of many, from their variances and numbers of tasks, all of shape (P,); NaN where it is undefined."""
+    if np.any(n_tasks < 1) or (samples is not None and samples < 1):
+        raise ValueError(f"a plan has at least one task and one sample, not {n_tasks.min()} and {samples}")
     if samples is None or samples == 1:
-        return None if noise.total is None else float(np.sqrt(noise.total / n_tasks))
-    if noise.data is None or noise.prediction is None:
-        return None
-    return float(np.sqrt((max(noise.data, 0.0) + noise.prediction / samples) / n_tasks))
+        return np.sqrt(total / n_tasks)
+    return np.sqrt((np.maximum(data, 0.0) + prediction / samples) / n_tasks)

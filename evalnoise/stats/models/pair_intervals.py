@@ -1,19 +1,13 @@
-"""Intervals of the differences of many pairs, and the p of the paired t, from their variances alone."""
+"""Intervals of the differences of many pairs, from their variances alone."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri, stdtr, stdtrit
+from scipy.special import ndtri, stdtrit
 
 from evalnoise.stats.estimate import Covers, alpha_of
 from evalnoise.stats.models.noise import AllPairs
 from evalnoise.stats.models.samples import Floats
-
-
-def t_p_values(found: AllPairs) -> Floats:
-    """Two-sided p of the paired t over N tasks, shape (P,): t = mean / sqrt(of_mean / (N-1)). Population; NaN where z is."""
-    df = np.maximum(found.n_tasks - 1, 1)
-    return np.asarray(2 * stdtr(df, -np.abs(found.z) * np.sqrt(df / np.maximum(found.n_tasks, 1))))
 
 
 def intervals(found: AllPairs, *, covers: Covers, level: float = 0.95) -> tuple[Floats, Floats]:

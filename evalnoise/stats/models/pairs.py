@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, erfc
+from scipy.special import bdtr, erfc, stdtr
 
 from evalnoise.stats.models.noise import BELOW_ZERO, NO_TASK, AllPairs, Noise, PairNoise
 from evalnoise.stats.models.samples import Bools, Floats, Ints, Samples, on_one_denominator, samples_of, summable
@@ -120,20 +120,42 @@ def all_pairs(samples: Samples) -> AllPairs:
 
 
 @dataclass(frozen=True, slots=True)
+class _Known:
+    """Which tasks of each model enter and its means there, masked once for all blocks; all (M, N)."""
+
+    mask: Floats
+    every: bool
+    """Whether all enter: then no product is needed."""
+    mean: Floats
+    apart: Floats
+    """The centred means, or the means: what variances are taken of."""
+    squares: Floats
+    """Of these."""
+
+    @classmethod
+    def of(cls, known: Bools, mean: Floats, centred: Floats | None) -> _Known:
+        mask, every = known.astype(np.float64), bool(known.all())
+        kept = mean if every else mean * mask
+        apart = kept if centred is None else centred if every else centred * mask
+        return cls(mask=mask, every=every, mean=kept, apart=apart, squares=apart * apart)
+
+
+@dataclass(frozen=True, slots=True)
 class _Tables:
     """Per model and task (M, N): which enter, and what is summed over tasks, each over its denominator."""
 
-    once: Floats
-    twice: Floats
+    once: _Known
+    twice: _Known
     single: Floats
     uneven: bool
     """Whether some task has one sample: then the parts stand on other tasks than the total."""
     binary: bool
     most: Ints
     """Most samples of a task, shape (M,)."""
-    mean: tuple[Floats, int]
-    centred: Floats | None
-    """The means less a number of each task and one of each model, which changes no variance of a difference; None: no need to."""
+    denominator: int
+    """Of the means."""
+    centred: bool
+    """Whether variances are of means less a number of each task and one of each model, which changes none of a difference."""
     within: tuple[Floats, int]
     """The task's variance, ddof 0."""
     s2: tuple[Floats, int]
@@ -147,33 +169,39 @@ class _Tables:
         spread, mean = s.spread, on_one_denominator(s.sums, n * unit)
         # Integers that are small enough for sums of their squares.
         exact = bool(np.all(mean[0] == np.rint(mean[0]))) and summable(float(np.abs(mean[0]).max(initial=0.0)), runs.shape[1])
+        centred, uneven = None if exact else _centred(mean[0], runs >= 1), bool(np.any(runs == 1))
+        once = _Known.of(runs >= 1, mean[0], centred)
         return cls(
-            once=(runs >= 1).astype(np.float64),
-            twice=(runs >= 2).astype(np.float64),
+            once=once,
+            twice=_Known.of(runs >= 2, mean[0], centred) if uneven else once,
             single=(runs == 1).astype(np.float64),
-            uneven=bool(np.any(runs == 1)),
+            uneven=uneven,
             binary=s.binary,
             most=runs.max(axis=1, initial=0),
-            mean=mean,
-            centred=None if exact else _centred(mean[0], runs >= 1),
-            within=on_one_denominator(spread, n * n * unit**2),
-            s2=on_one_denominator(spread, n2 * (n2 - 1) * unit**2),
-            s2_per_run=on_one_denominator(spread, n2 * n2 * (n2 - 1) * unit**2),
+            denominator=mean[1],
+            centred=not exact,
+            within=_masked(on_one_denominator(spread, n * n * unit**2), runs >= 1),
+            s2=_masked(on_one_denominator(spread, n2 * (n2 - 1) * unit**2), runs >= 2),
+            s2_per_run=_masked(on_one_denominator(spread, n2 * n2 * (n2 - 1) * unit**2), runs >= 2),
         )
+
+
+def _masked(table: tuple[Floats, int], known: Bools) -> tuple[Floats, int]:
+    return (table[0] if known.all() else np.where(known, table[0], 0.0)), table[1]
 
 
 def _block(t: _Tables, start: int, stop: int) -> dict[str, NDArray[np.float64] | Ints]:
     """Columns of the pairs whose first model is one of these rows."""
     rows = np.arange(start, stop)
-    a, b = (found + start for found in np.nonzero(np.arange(start, len(t.once))[None, :] > rows[:, None]))
+    a, b = (found + start for found in np.nonzero(np.arange(start, len(t.most))[None, :] > rows[:, None]))
     here = slice(start, stop), slice(start, None)
     at = a - start, b - start
     sums = _over_tasks(t, t.once, here, at)
-    n, twice = sums["n"], _where_known(t.twice, t.twice, here, at)[0]
+    n, twice = sums["n"], _where_known(t.twice.mask, t.twice, here, at)[0]
     with np.errstate(invalid="ignore", divide="ignore"):
         enough, parts = n >= 2, twice >= 2
-        score_a, score_b = (np.where(n > 0, sums[side] / (n * t.mean[1]), np.nan) for side in ("a", "b"))
-        difference = np.where(n > 0, (sums["a"] - sums["b"]) / (n * t.mean[1]), np.nan)
+        score_a, score_b = (np.where(n > 0, sums[side] / (n * t.denominator), np.nan) for side in ("a", "b"))
+        difference = np.where(n > 0, (sums["a"] - sums["b"]) / (n * t.denominator), np.nan)
         of_mean = np.where(enough, sums["variance"], np.nan)
         within = _mean_of(t.within, t.once, here, at, n)
         prediction = _mean_of(t.s2, t.twice, here, at, twice)
@@ -182,7 +210,7 @@ def _block(t: _Tables, start: int, stop: int) -> dict[str, NDArray[np.float64] |
         if t.uneven:
             of_runs, spread = _of_runs(t, here, at, n), _over_tasks(t, t.twice, here, at)["variance"]
         z, z_runs = _ratio(difference, of_mean, n), _ratio(difference, of_runs, n)
-        q_a, q_b = ((sums[side] * t.mean[1] - sums["product"]) / (n * float(t.mean[1]) ** 2) for side in ("a", "b"))
+        q_a, q_b = ((sums[side] * t.denominator - sums["product"]) / (n * float(t.denominator) ** 2) for side in ("a", "b"))
     single = (t.most[a] <= 1) & (t.most[b] <= 1) & t.binary
     wins, losses = (np.where(single, np.rint(np.nan_to_num(q) * n), -1).astype(np.int64) for q in (q_a, q_b))
     won = t.binary & (n > 0)
@@ -204,7 +232,7 @@ def _block(t: _Tables, start: int, stop: int) -> dict[str, NDArray[np.float64] |
         "wins": wins,
         "losses": losses,
         "z": z,
-        "p_value": erfc(np.abs(z) / np.sqrt(2.0)),
+        "p_value": _paired_t(z, n),
         "z_runs": z_runs,
         "p_runs": erfc(np.abs(z_runs) / np.sqrt(2.0)),
         "p_sign": _sign_tests(wins, losses),
@@ -228,25 +256,24 @@ def _between(left: Floats, right: Floats, here: _Here) -> Floats:
     return np.asarray(left[here[0]] @ right[here[1]].T)
 
 
-def _where_known(x: Floats, known: Floats, here: _Here, at: _At) -> tuple[Floats, Floats]:
+def _where_known(x: Floats, known: _Known, here: _Here, at: _At) -> tuple[Floats, Floats]:
     """Per pair: the first model's sum over the tasks that the second has, and the second's over those that the first has."""
-    if known.all():  # no product is needed then
+    if known.every:
         sums = x.sum(axis=1)
         return sums[at[0] + here[1].start], sums[at[1] + here[1].start]
-    return _between(x, known, here)[at], _between(known, x, here)[at]
+    return _between(x, known.mask, here)[at], _between(known.mask, x, here)[at]
 
 
-def _over_tasks(t: _Tables, known: Floats, here: _Here, at: _At) -> dict[str, Floats]:
+def _over_tasks(t: _Tables, known: _Known, here: _Here, at: _At) -> dict[str, Floats]:
     """Sums over the tasks that both have: their number, the means' sums, sum of products, variance of the difference (ddof 0)."""
-    x, denominator = t.mean[0] * known, t.mean[1]
-    n = _where_known(known, known, here, at)[0]
+    x, y = known.mean, known.apart
+    n = _where_known(known.mask, known, here, at)[0]
     first, second = _where_known(x, known, here, at)
-    y = x if t.centred is None else t.centred * known
     product = _between(y, y, here)[at]
-    squares = np.add(*_where_known(y * y, known, here, at))
-    difference = first - second if t.centred is None else np.subtract(*_where_known(y, known, here, at))
+    squares = np.add(*_where_known(known.squares, known, here, at))
+    difference = np.subtract(*_where_known(y, known, here, at)) if t.centred else first - second
     spread = n * (squares - 2 * product) - difference * difference
-    if t.centred is not None:
+    if t.centred:
         # Floats cancel to something near 0 where a difference is the same in all tasks.
         rounding = _ROUNDING * np.add(*_where_known(x * x, known, here, at))
         spread = np.where(spread <= n * np.maximum(_ZERO * squares, rounding), 0.0, spread)
@@ -256,20 +283,19 @@ def _over_tasks(t: _Tables, known: Floats, here: _Here, at: _At) -> dict[str, Fl
         "a": first,
         "b": second,
         "product": product,
-        "variance": spread / np.square(np.maximum(n, 1) * float(denominator)),
+        "variance": spread / np.square(np.maximum(n, 1) * float(t.denominator)),
     }
 
 
-def _mean_of(table: tuple[Floats, int], known: Floats, here: _Here, at: _At, n: Floats) -> Floats:
+def _mean_of(table: tuple[Floats, int], known: _Known, here: _Here, at: _At, n: Floats) -> Floats:
     """Mean over the common tasks of the sum of both models' parts."""
-    x = table[0] * known
-    return np.asarray(np.add(*_where_known(x, known, here, at)) / (n * float(table[1])))
+    return np.asarray(np.add(*_where_known(table[0], known, here, at)) / (n * float(table[1])))
 
 
 def _of_runs(t: _Tables, here: _Here, at: _At, n: Floats) -> Floats:
     """Mean over all common tasks of s2/K of both; a task with one sample has its model's mean s2; NaN without one."""
     total = np.add(*_where_known(t.s2_per_run[0], t.once, here, at)) / float(t.s2_per_run[1])
-    sides = [_where_known(x, t.once, here, at) for x in (t.s2[0], t.twice, t.single)]
+    sides = [_where_known(x, t.once, here, at) for x in (t.s2[0], t.twice.mask, t.single)]
     for s2, twice, single in zip(*sides, strict=True):
         total = total + s2 / (twice * float(t.s2[1])) * single
     return np.asarray(total / n)
@@ -278,6 +304,12 @@ def _of_runs(t: _Tables, here: _Here, at: _At, n: Floats) -> Floats:
 def _ratio(difference: Floats, variance: Floats, n: Floats) -> Floats:
     """Difference over its standard error; NaN where there is none, or where it is 0."""
     return np.where(variance > 0, difference / np.sqrt(np.where(variance > 0, variance, 1.0) / np.maximum(n, 1)), np.nan)
+
+
+def _paired_t(z: Floats, n: Floats) -> Floats:
+    """Two-sided p of the paired t over N tasks: t = mean / sqrt(of_mean / (N-1)) = z sqrt((N-1) / N)."""
+    df = np.maximum(n - 1, 1)
+    return np.asarray(2 * stdtr(df, -np.abs(z) * np.sqrt(df / np.maximum(n, 1))))
 
 
 def pairs_of(found: AllPairs) -> Iterator[PairNoise]:

@@ -1,11 +1,13 @@
 """What follows from many models at once: beta line, averaging over checkpoints, the null check, tasks by difficulty."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from evalnoise.stats.models.beta_theory import NO_PAIR, beta_fit, beta_ratios, beta_se
-from evalnoise.stats.models.checkpoints import averaging, null_check, samples_for
+from evalnoise.stats.models.checkpoints import NO_P, NOTHING_DEALT, NOTHING_RARE, averaging, null_check, samples_for
 from evalnoise.stats.models.difficulty import difficulty
 from evalnoise.stats.models.noise import ALL_EQUAL
 from evalnoise.stats.models.pairs import all_pairs, paired_noise
@@ -87,7 +89,7 @@ def test_samples_for_a_standard_error():
     assert samples_for(found, 1.0) == 1
 
 
-def seeds(extra, n_seeds=40, n=400):
+def seeds(extra, n_seeds=20, n=150):
     rng = np.random.default_rng(8)
     p = rng.beta(0.5, 0.5, n)
     shifts = rng.normal(0, extra, (n_seeds, 1))
@@ -95,34 +97,77 @@ def seeds(extra, n_seeds=40, n=400):
 
 
 def test_seeds_of_one_model_look_alike():
-    found = null_check(seeds(0.0))
-    assert (found.seeds, found.pairs, found.left_out) == (40, 780, 0)
+    found = null_check(seeds(0.0), resamples=99)
+    assert (found.seeds, found.n_tasks, found.pairs, found.left_out, found.dealt) == (20, 150, 190, 0, 20)
     five, one = found.shares
-    assert (five.level, one.level, five.disjoint_pairs) == (0.05, 0.01, 20)
+    assert (five.level, one.level) == (0.05, 0.01)
     assert five.share == pytest.approx(0.05, abs=0.05)
     assert one.share == pytest.approx(0.01, abs=0.02)
-    assert five.p_more > 0.05
+    assert (five.expected, one.expected) == pytest.approx((0.05, 0.01), abs=0.01)
+    assert found.p > 0.05
     assert found.distance < 0.25
     assert "is not shown" in found.note
-    assert "20 pairs that share no seed" in found.note
     assert "depend on one another" in found.note
+    assert "takes tasks for independent" in found.note
+    assert found == null_check(seeds(0.0), resamples=99)
 
 
 def test_seeds_that_differ_are_found():
-    found = null_check(seeds(0.1))
+    found = null_check(seeds(0.1), resamples=99)
     assert found.shares[0].share > 0.3
-    assert found.shares[0].p_more < 1e-3
-    assert found.shares[0].p_more == pytest.approx(stats.binom.sf(found.shares[0].disjoint - 1, 20, 0.05))
+    assert [share.p_more for share in found.shares] == [1 / 100, 1 / 100]
+    assert found.p == pytest.approx(0.02)
     assert found.distance > 0.3
-    assert found.note.endswith("seeds differ by more than their samples do")
+    assert found.note.endswith("some seeds are better than others")
     assert "More small p-values than chance gives" in found.note
 
 
 def test_no_pair_of_seeds_with_a_p_value():
     found = null_check(samples_of(np.ones((2, 4, 1), int)))
     assert (found.pairs, found.left_out, found.shares[0].share, found.distance) == (0, 1, None, None)
-    assert found.undefined
-    assert "nothing is shown" in found.note
+    assert (found.p, found.undefined) == (None, NO_P)
+    assert "Nothing is shown" in found.note
+
+
+def test_the_chance_of_two_seeds_is_that_of_all_deals():
+    """Of two seeds a deal swaps their scores in some tasks: all 2^8 are counted."""
+    a, b = np.array([1] * 7 + [0] + [1, 0] * 6), np.array([0] * 7 + [1] + [1, 0] * 6)
+    found = null_check(samples_of(np.stack([a, b])[:, :, None]), levels=(0.05,), resamples=999)
+    signs = np.array(list(itertools.product((-1, 1), repeat=8)))
+    p = stats.ttest_1samp(np.concatenate([signs, np.zeros((256, 12))], axis=1), 0.0, axis=1).pvalue
+    assert stats.ttest_rel(a, b).pvalue < 0.05
+    (share,) = found.shares
+    assert share.expected == pytest.approx(np.mean(p < 0.05), abs=0.02)
+    assert share.p_more is None  # 18 of 256 are no rare thing
+    assert found.undefined == share.undefined == NOTHING_RARE
+
+
+def test_few_tasks_do_not_make_seeds_differ():
+    """A normal p and a binomial chance saw a difference in a quarter of such panels."""
+    rng = np.random.default_rng(10)
+    panels = [rng.binomial(1, rng.beta(0.5, 0.5, 10)[None, :, None], (100, 10, 1)) for _ in range(30)]
+    checks = [null_check(samples_of(x), seed=row, resamples=49) for row, x in enumerate(panels)]
+    # Of 30 at a rate of 5 %, 5 or more have a chance of 2 %.
+    assert sum(check.p is not None and check.p < 0.05 for check in checks) < 5
+
+
+def test_seeds_are_dealt_to_those_with_as_many_samples():
+    """Seeds of one and of four samples a task, one of them of few tasks: unlike spreads are no difference of seeds."""
+    rng = np.random.default_rng(4)
+    scores = rng.binomial(1, rng.beta(0.5, 0.5, (1, 30, 1)), (12, 30, 4))
+    known = np.ones(scores.shape, bool)
+    known[:6, :, 1:] = known[11, 10:] = False
+    found = null_check(samples_of(scores, known), resamples=99)
+    assert found.pairs == 66
+    assert found.p > 0.05
+    # A seed that is alone with its number of samples keeps its scores.
+    alone = null_check(samples_of(scores[5:7], known[5:7]), resamples=9)
+    assert (alone.p, alone.undefined) == (None, NOTHING_DEALT)
+    # The first six fail where any other passes.
+    scores[:6] = 0
+    assert null_check(samples_of(scores[:, :, :1]), resamples=99).p == pytest.approx(0.02)
+    with pytest.raises(ValueError, match="levels lie between"):
+        null_check(samples_of(scores), levels=())
 
 
 def test_tasks_by_difficulty():

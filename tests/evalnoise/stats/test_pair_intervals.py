@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from evalnoise.stats.estimate import Covers
-from evalnoise.stats.models.pair_intervals import intervals, t_p_values
+from evalnoise.stats.models.pair_intervals import intervals
 from evalnoise.stats.models.pairs import all_pairs
 from evalnoise.stats.models.samples import samples_of
 
@@ -16,7 +16,7 @@ from evalnoise.stats.models.samples import samples_of
 def test_the_paired_t_is_scipys(tasks):
     scores = np.random.default_rng(tasks).random((3, tasks, 4))
     found = all_pairs(samples_of(scores))
-    p, (lo, hi) = t_p_values(found), intervals(found, covers=Covers.POPULATION, level=0.9)
+    p, (lo, hi) = found.p_value, intervals(found, covers=Covers.POPULATION, level=0.9)
     for row in range(3):
         theirs = stats.ttest_rel(scores[found.a[row]].mean(axis=1), scores[found.b[row]].mean(axis=1))
         assert p[row] == pytest.approx(theirs.pvalue, rel=1e-9)
@@ -33,7 +33,7 @@ def test_new_runs_have_a_normal_interval():
 
 def test_no_spread_has_no_interval():
     found = all_pairs(samples_of(np.stack([np.ones((9, 2), int), np.zeros((9, 2), int)])))
-    assert np.isnan(t_p_values(found)).all()
+    assert np.isnan(found.p_value).all()
     for covers in (Covers.POPULATION, Covers.BENCHMARK):
         assert np.isnan(intervals(found, covers=covers)).all()
     with pytest.raises(ValueError, match="population or benchmark"):
