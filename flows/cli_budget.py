@@ -82,7 +82,9 @@ def power(
     arm: ArmArgument,
     *,
     delta: Delta = None,
-    runs: Annotated[int | None, typer.Option("--runs", min=1, help="Runs per arm. Default: the arm's own.", metavar="R")] = None,
+    runs: Annotated[
+        int | None, typer.Option("--runs", min=1, help="Runs per arm. Default: the arm's own, of each task.", metavar="R")
+    ] = None,
     runs_b: Annotated[
         int | None, typer.Option("--runs-b", min=1, help="Runs of the second arm, if they are others.", metavar="R")
     ] = None,
@@ -165,14 +167,14 @@ def design(
 
     with _said():
         given = Variances(task=task or 0.0, generation=generation or 0.0, grader=grader or 0.0)
-        found = (given, Bounds(), ()) if arm is None else measured(store, arm)
-        components, held, notes = found
+        found = (given, Bounds(), {}) if arm is None else measured(store, arm)
+        components, held, said = found
         print_design(
             components,
             Prices(generation=price_generation or 0.0, grade=price_grade, task=price_task),
             Bounds(tasks=max_tasks, generations=held.generations or max_generations, grades=held.grades or max_grades),
             Wanted(half_width=half_width, effect=effect, level=level, alpha=alpha, power=power),
-            notes=notes,
+            **said,
             as_json=as_json,
         )
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
 
 if TYPE_CHECKING:  # imported by the commands that need it, so that `--help` answers at once
-    from evalnoise.readers.arms import Arm
     from evalnoise.readers.sequence import Observations
+    from flows.views.fitness import Known
 
 _ARM = "STUDY, STUDY/CONDITION or STUDY/STACK/CONDITION (or a protocol's first digits)."
 _TABLES = "CSV, TSV, JSON Lines or Parquet."
@@ -36,6 +36,7 @@ def drift(
 ) -> None:
     """Test whether the score moved over the replicates: Cochran's Q, a trend and a scan for a step, each with its power."""
     from evalnoise.stats.drift import drift as test
+    from flows.views.fitness import Known, arm_facts
     from flows.views.order import print_drift
     from schemas.study import Analysis
 
@@ -46,16 +47,18 @@ def drift(
         from evalnoise.readers.order import read_runs
 
         runs = read_runs(file)
-        outcomes, known, label, note, complete, plan = runs.outcomes, True, runs.source, runs.note, True, {}
+        cells: dict[str, Any] = {"outcomes": runs.outcomes}
+        known, label, note, facts, plan = Known((), ()), runs.source, runs.note, {"complete": True}, {}
     else:
-        found = _arm(store, arm or "")
-        outcomes, known, label, note, complete = found.cells.outcomes, found.cells.order_known, found.label, "", found.complete
-        plan = found.frozen.study.get("analysis", {})
+        known, note = _known(store, arm or ""), ""
+        (found,) = known.arms
+        cells = {"outcomes": found.cells.outcomes, "order_known": found.cells.order_known, "graded": not found.cells.binary}
+        label, facts, plan = found.label, arm_facts(found), found.frozen.study.get("analysis", {})
     # As the analysis of the study takes them, so that the numbers are those of `estimates`.
     asked = Analysis.model_validate(plan)
     level = asked.alpha if alpha is None else alpha
-    result = test(outcomes, order_known=known, seed=asked.seed if seed is None else seed, alpha=level)
-    print_drift(label, result, complete=complete, as_json=as_json, note=note)
+    result = test(**cells, seed=asked.seed if seed is None else seed, alpha=level)
+    print_drift(label, result, known, facts=facts, as_json=as_json, note=note)
 
 
 def tasks(
@@ -77,14 +80,15 @@ def tasks(
     if of not in {"w", "score"}:
         raise misuse(f"--of {of}: expected w or score")
     if against is not None:
-        one, other = _arm(store, arm), _arm(store, against)
+        known = _known(store, arm, against)
+        one, other = known.arms
         if one.label == other.label:
             raise misuse(f"--against {against}: expected another arm than {one.label}")
-        print_against(one, other, of=of, top=top, as_json=as_json)
+        print_against(known, of=of, top=top, as_json=as_json)
     elif of == "score":
         raise misuse("--of score needs --against: one score has no noise to share out")
     else:
-        print_tasks(_arm(store, arm), top=top, level=level, as_json=as_json)
+        print_tasks(_known(store, arm), top=top, level=level, as_json=as_json)
 
 
 def nights(
@@ -183,28 +187,30 @@ def sequential(
         return
     if passes is not None or runs is not None:
         raise misuse("--passes and --runs stand by themselves; with them name no arm and no file")
-    found = _observations(what, store, covers=covers, shuffle=shuffle)
+    found, known = _observations(what, store, covers=covers, shuffle=shuffle)
     try:
-        print_sequence(found, method=method, level=level, half_width=half_width, as_json=as_json)
+        print_sequence(found, known, method=method, level=level, half_width=half_width, as_json=as_json)
     except ValueError as error:
         raise misuse(str(error)) from None
 
 
-def _observations(what: str, store: Path, *, covers: str, shuffle: int | None) -> Observations:
+def _observations(what: str, store: Path, *, covers: str, shuffle: int | None) -> tuple[Observations, Known | None]:
     from evalnoise.readers.sequence import read_scores, run_scores, stated_scores, task_scores
     from evalnoise.readers.tablefile import is_table_name
 
     if covers not in {"population", "benchmark"}:
         raise misuse(f"--covers {covers}: expected population or benchmark")
     if what == "-":
-        return stated_scores(_lines())
+        return stated_scores(_lines()), None
     if is_table_name(what):
-        return read_scores(Path(what))
+        return read_scores(Path(what)), None
     if covers == "benchmark":
         if shuffle is not None:
             raise misuse("--shuffle is about tasks; the runs of --covers benchmark stay in the order of time")
-        return run_scores(_arm(store, what))
-    return task_scores(_arm(store, what), shuffle=shuffle)
+        known = _known(store, what)
+        return run_scores(known.arms[0]), known
+    known = _known(store, what)
+    return task_scores(known.arms[0], shuffle=shuffle), known
 
 
 def _lines() -> list[float]:
@@ -228,17 +234,10 @@ def _one_of(named: str | None, file: Path | None) -> None:
         raise misuse("name what is in the store, or a table with --file FILE" + (", not both" if file is not None else ""))
 
 
-def _arm(store: Path, text: str) -> Arm:
-    from contextlib import closing
+def _known(store: Path, *texts: str) -> Known:
+    from flows.views.fitness import find_known
 
-    from evalnoise.readers.arms import find_arm
-    from evalnoise.store.catalog import connect
-    from flows.views.fitness import warn_of_arms
-
-    with closing(connect(store)) as connection:
-        arm = find_arm(connection, store, text)
-        warn_of_arms(connection, [arm])
-    return arm
+    return find_known(store, texts)
 
 
 def _level(value: float, option: str) -> None:

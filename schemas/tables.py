@@ -310,7 +310,13 @@ CONTRASTS = Table(
         Column("hi", _F, "Upper end; null: none.", nullable=True),
         Column("se", _F, "Standard error of the difference; null: the method has none, or it is 0.", nullable=True),
         Column("p_value", _F, "Two-sided p-value of no difference; null: not computed or undefined.", nullable=True),
-        Column("p_adjusted", _F, "Holm's, over the pairs of stacks of this condition and method; null: no family.", nullable=True),
+        Column(
+            "p_adjusted",
+            _F,
+            "Holm's, of this row's p_value (in the headline the paired t's), over the pairs of stacks of this condition and method;"
+            " null: no family.",
+            nullable=True,
+        ),
         Column("finding", _S, "real, not resolved or proves nothing; empty: a standard error."),
         Column("headline", _B, "Whether this is the contrast's one row that a run's summary quotes; the others are other methods."),
         Column("sentence", _S, "The finding in words."),
@@ -336,8 +342,8 @@ BUDGETS = Table(
         Column("runs_hi", _I, "Budget at the upper end of w's interval.", nullable=True),
         Column("w_cautious", _F, "One-sided 90 % Gaffke limit of w, at most 1/4; null: undefined.", nullable=True),
         Column("runs_cautious", _I, "Cautious budget: runs per arm at that limit.", nullable=True),
-        Column("recommended", _I, "Runs to plan with: the cautious budget under 10 replicates or variable tasks.", nullable=True),
-        Column("mde", _F, "Minimum detectable effect at n_replicates runs per arm; null: nothing varied.", nullable=True),
+        Column("recommended", _I, "Runs to plan with: the cautious one under 10 runs (median) or variable tasks.", nullable=True),
+        Column("mde", _F, "Minimum detectable effect at these runs of each task; null: nothing varied.", nullable=True),
         *_METHOD,
     ),
 )

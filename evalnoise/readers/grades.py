@@ -152,7 +152,7 @@ def find_grades(connection: Any, store: str | Path, text: str) -> Grades:
                 made = _of_verdicts(found[0], f"{study} ({digest[:SHORT]})", clusters, complete=complete)
                 return replace(made, against=tuple(unfit_place(connection, place, made.source, complete=complete)))
     arm = find_arm(connection, store, text)
-    frozen = arm.kind in {"replay", "reverify"}
+    frozen = arm.one_draw
     cells, measured = arm.cells, arm.cells.measured
     task, replicate = np.nonzero(measured)
     notes = [] if arm.complete else [_INCOMPLETE]

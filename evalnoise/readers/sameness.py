@@ -200,20 +200,12 @@ def _of_judges(frozen: Protocol) -> dict[str, Any]:
 # --- independence ----------------------------------------------------------------------------------------------------------
 
 
-def repeats_one_draw(arm: Arm) -> bool:
-    """Whether every replicate of an arm has the same answers or candidates, so that its score is a single draw."""
-    stack = next(one for one in arm.frozen.study["stacks"] if one["name"] == arm.cells.stack)
-    condition = _condition(arm)
-    provider = dict(stack["provider"]) | dict(condition.get("provider") or {})
-    return condition.get("source") is not None or (provider.get("name") == "recording" and provider.get("pairing") == "fixed")
-
-
 def not_independent(base: Arm, new: Arm) -> list[str]:
     """Why the cells of two arms are no independent runs, in words; empty where nothing says so."""
     repeated = [
         f"{name} repeats one recorded run ({arm.kind}): its replicates say nothing about new runs"
         for name, arm in (("BASE", base), ("NEW", new))
-        if repeats_one_draw(arm)
+        if arm.one_draw
     ]
     return [*_shared(base, new), *repeated]
 

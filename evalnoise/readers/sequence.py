@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalnoise.readers.arms import Arm
 from evalnoise.readers.columns import numbers, refuse_missing, refuse_outside
-from evalnoise.readers.sameness import repeats_one_draw
 from evalnoise.readers.tablefile import Kind, Wanted, read_table
 from evalnoise.stats.drift import ORDER_UNKNOWN
 from evalnoise.stats.estimate import Covers
@@ -84,7 +83,7 @@ def run_scores(arm: Arm) -> Observations:
         BlockedError: The replicates are in no order of time, repeat one recorded run, or have no task in common.
     """
     reason = ORDER_UNKNOWN if not arm.cells.order_known else ""
-    if repeats_one_draw(arm):
+    if arm.one_draw:
         reason = "replicates repeat one recorded run and say nothing about new runs"
     complete = arm.cells.measured.all(axis=1)
     if not reason and not complete.any():

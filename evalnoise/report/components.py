@@ -184,6 +184,7 @@ def facts(report: ComponentReport) -> dict[str, Any]:
         "flip_compression": _undefined_or(report.flips),
         "advice": asdict(report.advice) if report.advice else {"undefined": _no_advice(found)},
         "notes": [*report.grades.notes, *_notes(report)],
+        "warnings": list(report.grades.against),
     }
 
 

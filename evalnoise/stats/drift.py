@@ -34,6 +34,7 @@ ORDER_UNKNOWN: Final = "the recorded order is no time order: statistics of order
 ONE_REPLICATE: Final = "fewer than two replicates have no order"
 NO_COMPLETE: Final = "no task was measured in every replicate"
 NONE_VARIED: Final = "no task varied: there is nothing that could have drifted"
+GRADED: Final = "scores are not all 0 or 1, and these tests are of passes and failures alone"
 
 _PERMUTED, _NORMAL = 11, 12
 """Purposes of random streams; the bootstrap has others."""
@@ -159,6 +160,7 @@ def drift(
     outcomes: ArrayLike | RunSums,
     *,
     order_known: bool = True,
+    graded: bool = False,
     seed: int,
     resamples: int | None = None,
     alpha: float = 0.05,
@@ -175,6 +177,7 @@ def drift(
     Args:
         outcomes: Shape (N, R): 1 pass, 0 fail, -1 unmeasured; or their `RunSums`.
         order_known: Whether the runs are in the order of time.
+        graded: Whether the outcomes stand for scores beside 0 and 1: what drifts in those is not seen in them.
         seed: Seed of the permutations, 0 or more.
         resamples: Permutations; None: `RESAMPLES`, or fewer where many runs would make that slow.
         alpha: Level that the power is for.
@@ -186,7 +189,7 @@ def drift(
     sums = outcomes if isinstance(outcomes, RunSums) else run_sums(outcomes)
     if not 0.0 < alpha < 1.0 or not all(0.0 < effect <= 1.0 for effect in effects):
         raise ValueError(f"alpha and effects lie between 0 and 1, not {alpha!r} and {tuple(effects)!r}")
-    undefined = _undefined(sums, order_known=order_known)
+    undefined = GRADED if graded else _undefined(sums, order_known=order_known)
     drawn = None if undefined else (default_resamples(sums.n_replicates) if resamples is None else resamples)
     q, trend, scan = (None, None, None) if drawn is None else _tests(sums, seed, drawn, alpha, tuple(effects))
     runs, tasks = sums.n_replicates, sums.n_tasks

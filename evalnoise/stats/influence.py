@@ -1,7 +1,8 @@
 """Which tasks carry the noise: w and contrasts without each task, and how concentrated the within-task variance is.
 
-Counts are integers, so every number here is exact up to its last rounding. Tasks with the same counts have the same influence,
-so the exact arithmetic is done once per distinct pattern of counts and its cost does not grow with the number of tasks.
+Counts are integers, so every number here is exact up to its last rounding; of scores too, where they lie on a grid
+(`models.samples`). Tasks with the same counts have the same influence, so the exact arithmetic is done once per distinct pattern
+of counts and its cost does not grow with the number of tasks. For scores of 0 and 1 both forms give the same.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from evalnoise.stats.models.samples import samples_of
 from evalnoise.stats.patterns import distinct_rows
 from evalnoise.stats.variance import ONE_RUN, Floats, Ints, checked_counts
 
@@ -27,7 +30,7 @@ class Influence:
     tasks: Ints
     """Rows of the tasks with at least two measured runs, shape (M,): only they enter."""
     s2: Floats
-    """Each task's sample variance k (n-k) / (n (n-1)), shape (M,)."""
+    """Each task's sample variance, of outcomes k (n-k) / (n (n-1)), shape (M,)."""
     share: Floats | None
     """Its share of the sum of s2, shape (M,); None when nothing varied."""
     without: Floats | None
@@ -51,7 +54,7 @@ class Concentration:
     most: Ints
     """The same for 80 % of the sum."""
     variable_tasks: int
-    """Tasks that both passed and failed."""
+    """Tasks whose runs differ: that both passed and failed."""
     n_tasks: int
     """Tasks with at least two measured runs."""
     n_replicates: int
@@ -88,12 +91,25 @@ def influence(passes: ArrayLike, runs: ArrayLike) -> Influence:
         ValueError: The counts cannot be.
     """
     k, n = checked_counts(passes, runs)
-    tasks = np.flatnonzero(n >= 2)
+    return _influence(np.flatnonzero(n >= 2), *_noise_of_counts(k, n))
+
+
+def influence_of_scores(scores: ArrayLike, measured: ArrayLike) -> Influence:
+    """The same for scores in [0, 1] of shape (N, R) and which of them were measured: s2 is their sample variance (ddof 1).
+
+    Raises:
+        ValueError: Shapes differ, or a measured score is no finite number.
+    """
+    found = _Scores(scores, measured)
+    return _influence(np.flatnonzero(found.runs >= 2), *found.noise)
+
+
+def _influence(tasks: Ints, tops: NDArray[Any], bottoms: Ints) -> Influence:
+    """From the s2 of all tasks as fractions, of which only those of `tasks` count."""
     if not tasks.size:
         empty = np.empty(0)
         return Influence(tasks=tasks, s2=empty, share=None, without=None, z=None, w=None, undefined=ONE_RUN)
-    patterns, inverse, counts = distinct_rows(np.column_stack([k[tasks], n[tasks]]))
-    values = [_s2(*map(int, row)) for row in patterns]
+    values, inverse, counts = _distinct(tops[tasks], bottoms[tasks])
     total = _total(values, counts)
     spread = _squared_spread(values, counts)
     one = tasks.size == 1
@@ -119,22 +135,30 @@ def concentration(passes: ArrayLike, runs: ArrayLike) -> Concentration:
         ValueError: The counts cannot be.
     """
     k, n = checked_counts(passes, runs)
+    return _concentration(n, *_noise_of_counts(k, n))
+
+
+def concentration_of_scores(scores: ArrayLike, measured: ArrayLike) -> Concentration:
+    """The same for scores in [0, 1] of shape (N, R) and which of them were measured; ValueError as of `influence_of_scores`."""
+    found = _Scores(scores, measured)
+    return _concentration(found.runs, *found.noise)
+
+
+def _concentration(n: Ints, tops: NDArray[Any], bottoms: Ints) -> Concentration:
     tasks = np.flatnonzero(n >= 2)
     none: Ints = np.empty(0, dtype=np.int64)
     if not tasks.size:
         return Concentration(
             effective=None, half=none, most=none, variable_tasks=0, n_tasks=0, n_replicates=0, undefined=ONE_RUN
         )  # fmt: skip
-    patterns, inverse, counts = distinct_rows(np.column_stack([k[tasks], n[tasks]]))
-    values = [_s2(*map(int, row)) for row in patterns]
+    values, inverse, counts = _distinct(tops[tasks], bottoms[tasks])
     total = _total(values, counts)
     squares = _total([value * value for value in values], counts)
-    varied = int(np.count_nonzero((k[tasks] > 0) & (k[tasks] < n[tasks])))
     return Concentration(
         effective=float(total * total / squares) if total else None,
         half=tasks[_carriers(values, inverse, Fraction(1, 2))] if total else none,
         most=tasks[_carriers(values, inverse, Fraction(4, 5))] if total else none,
-        variable_tasks=varied,
+        variable_tasks=int(np.count_nonzero(tops[tasks])),
         n_tasks=int(tasks.size),
         n_replicates=int(n[tasks].min()),
         undefined="" if total else NONE_VARIED,
@@ -156,19 +180,44 @@ def contrast_influence(
     Raises:
         ValueError: The counts cannot be, or do not fit each other.
     """
+    _check_of(of)
+    counts = checked_counts(passes_a, runs_a), checked_counts(passes_b, runs_b)
+    sides = [_noise_of_counts(k, n) if of == "w" else (k, n) for k, n in counts]
+    return _contrast(of, (counts[0][1], counts[1][1]), sides[0], sides[1])
+
+
+def contrast_influence_of_scores(
+    scores_a: ArrayLike, measured_a: ArrayLike, scores_b: ArrayLike, measured_b: ArrayLike, *, of: str = "w"
+) -> ContrastInfluence:
+    """The same for scores in [0, 1] of both conditions, (N, R_a) and (N, R_b), and which of them were measured.
+
+    Raises:
+        ValueError: As of `influence_of_scores`, or the conditions do not fit each other.
+    """
+    _check_of(of)
+    found = _Scores(scores_a, measured_a), _Scores(scores_b, measured_b)
+    sides = [one.noise if of == "w" else one.means for one in found]
+    return _contrast(of, (found[0].runs, found[1].runs), sides[0], sides[1])
+
+
+def _check_of(of: str) -> None:
     if of not in {"score", "w"}:
         raise ValueError(f'of is "score" or "w", not {of!r}')
-    (ka, na), (kb, nb) = checked_counts(passes_a, runs_a), checked_counts(passes_b, runs_b)
-    if ka.shape != kb.shape:
-        raise ValueError(f"the two conditions need one row per task, in one order: {ka.shape} and {kb.shape}")
+
+
+def _contrast(
+    of: str, runs: tuple[Ints, Ints], first: tuple[NDArray[Any], Ints], second: tuple[NDArray[Any], Ints]
+) -> ContrastInfluence:
+    na, nb = runs
+    if na.shape != nb.shape:
+        raise ValueError(f"the two conditions need one row per task, in one order: {na.shape} and {nb.shape}")
     least = 2 if of == "w" else 1
     tasks = np.flatnonzero((na >= least) & (nb >= least))
     if not tasks.size:
         missing = "no task was measured " + ("twice in both conditions" if of == "w" else "in both conditions")
         return ContrastInfluence(tasks=tasks, value=None, without=None, undefined=missing)
-    patterns, inverse, counts = distinct_rows(np.column_stack([ka, na, kb, nb])[tasks])
-    mean = _s2 if of == "w" else Fraction
-    values = [mean(int(a), int(n)) - mean(int(b), int(m)) for a, n, b, m in patterns]
+    patterns, inverse, counts = distinct_rows(np.column_stack([*first, *second])[tasks])
+    values = [Fraction(a) / Fraction(n) - Fraction(b) / Fraction(m) for a, n, b, m in patterns.tolist()]
     total = _total(values, counts)
     one = tasks.size == 1
     return ContrastInfluence(
@@ -179,8 +228,25 @@ def contrast_influence(
     )
 
 
-def _s2(passes: int, runs: int) -> Fraction:
-    return Fraction(passes * (runs - passes), runs * (runs - 1))
+class _Scores:
+    """Scores (N, R) as what is divided by what, for each task."""
+
+    def __init__(self, scores: ArrayLike, measured: ArrayLike) -> None:
+        found = samples_of(np.asarray(scores)[None], np.asarray(measured)[None])
+        self.runs: Ints = found.runs[0]
+        self.means: tuple[NDArray[Any], Ints] = (found.sums[0], np.maximum(self.runs, 1) * found.unit)
+        self.noise: tuple[NDArray[Any], Ints] = (found.spread[0], np.maximum(self.runs * (self.runs - 1), 1) * found.unit**2)
+
+
+def _noise_of_counts(passes: Ints, runs: Ints) -> tuple[Ints, Ints]:
+    """K (n-k) and n (n-1) of each task: s2 is their quotient."""
+    return passes * (runs - passes), runs * (runs - 1)
+
+
+def _distinct(tops: NDArray[Any], bottoms: Ints) -> tuple[list[Fraction], Ints, Ints]:
+    """The distinct quotients, which of them each task has, and how many tasks each has."""
+    patterns, inverse, counts = distinct_rows(np.column_stack([tops, bottoms]))
+    return [Fraction(top) / Fraction(bottom) for top, bottom in patterns.tolist()], inverse, counts
 
 
 def _total(values: list[Fraction], counts: Ints) -> Fraction:

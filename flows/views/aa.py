@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import typer
 
-from evalnoise.readers.sameness import repeats_one_draw
 from evalnoise.report.numbers import counted
 from evalnoise.stats.drift import ORDER_UNKNOWN, Drift, drift
 from evalnoise.stats.estimate import Method
@@ -15,6 +14,7 @@ from evalnoise.stats.gates.aa import AaMde, aa_mde, bootstrap_delta, halves
 from evalnoise.stats.gates.gate import FEWEST_TASKS
 from evalnoise.stats.gates.side import Side, on_common_tasks
 from evalnoise.stats.planning.budget import rerun_budget, small_pilot
+from evalnoise.stats.planning.pilot import median_runs
 from flows.views.folding import folded
 from flows.views.gate import one_line, p_words
 from schemas.study import Analysis
@@ -47,20 +47,21 @@ def measure_itself(found: Found, *, alpha: float, power: float) -> Itself:
     cells = found.arm.cells
     side = Side(scores=cells.scores, measured=cells.measured)
     analytic = aa_mde(side, alpha=alpha, power=power)
+    pilot = median_runs(side.runs), int(side.varied.sum())
     # As `drift` takes them, so that both print one p.
     seed = Analysis.model_validate(found.arm.frozen.study.get("analysis", {})).seed
     tested = drift(cells.outcomes, order_known=cells.order_known, seed=seed, effects=()) if cells.binary else None
     if not cells.order_known:
         analytic = replace(analytic, whole_run_variance=None, drift_ratio=None, drift_undefined=ORDER_UNKNOWN)
     against = found.against
-    if repeats_one_draw(found.arm):
+    if found.arm.one_draw:
         against = (*against, "its replicates repeat one recorded run, so they vary by the verifier alone")
     return Itself(
         label=found.arm.label,
         analytic=analytic,
         article=_article(side),
         drift=tested,
-        recommendation=_recommendation(analytic, tested, int(side.varied.sum()), alpha=alpha, power=power),
+        recommendation=_recommendation(analytic, tested, pilot, alpha=alpha, power=power),
         against=against,
     )
 
@@ -74,7 +75,7 @@ def _article(side: Side) -> dict[str, float] | None:
     return {"lo": lo, "hi": hi, "mde": max(abs(lo), abs(hi))}
 
 
-def _recommendation(found: AaMde, tested: Drift | None, variable: int, *, alpha: float, power: float) -> str:
+def _recommendation(found: AaMde, tested: Drift | None, pilot: tuple[int, int], *, alpha: float, power: float) -> str:
     if found.w is None:
         return f"measure it: {found.undefined}"
     if tested is not None and tested.q is not None and tested.q.p_permuted <= _DRIFTS:
@@ -83,7 +84,7 @@ def _recommendation(found: AaMde, tested: Drift | None, variable: int, *, alpha:
         return f"{counted(found.n_tasks, 'task')} decide nothing: a gate needs {FEWEST_TASKS}; read the outputs"
     if found.w == 0:
         return "nothing varied: no effect can be derived from that, and a gate on such records is inconclusive"
-    w, pilot = min(found.w, 0.5), (found.n_replicates, variable)
+    w = min(found.w, 0.5)
     runs = rerun_budget(w, w, found.n_tasks, _MARGIN, alpha=alpha, power=power)
     unsure = "; the pilot is small: `evalnoise budget` has the cautious budget" if small_pilot(*pilot) else ""
     at_hand = f"{_runs(found)} {'run' if found.most_replicates == 1 else 'runs'}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from evalnoise.report.numbers import counted, number
-from evalnoise.stats.planning.budget import rerun_budget
+from evalnoise.stats.planning.budget import note_of_w, rerun_budget
 
 if TYPE_CHECKING:
     from evalnoise.stats.planning.two_arms import TwoArms
@@ -33,7 +33,11 @@ def print_number_budget(
     if as_json:
         facts: dict[str, Any] = {"w": w[0], "tasks": tasks, "n_tasks": tasks, "delta": delta, "alpha": alpha, "power": power}
         arms = "equal w" if w[0] == w[1] else "unequal w"
-        facts |= {"method": f"two-sided normal test of two independent arms of {arms}", "covers": "benchmark"}
+        facts |= {
+            "method": f"two-sided normal test of two independent arms of {arms}",
+            "covers": "benchmark",
+            "note": note_of_w(*w),
+        }
         typer.echo(json.dumps({"runs": runs, **facts} | ({"w_b": w[1], "arms": asdict(pair)} if pair else {}), allow_nan=False))
         return
     enough = f"{counted(runs, 'run')} per arm {'resolves' if runs == 1 else 'resolve'} a difference of {delta!r}"
@@ -41,8 +45,8 @@ def print_number_budget(
     if pair:
         typer.echo(pair_sentence(pair, priced=priced))
     typer.echo(BENCHMARK)
-    if 0 in w:
-        typer.echo("A w of 0 says that nothing varied in the runs that were seen; it does not prove that nothing can.")
+    if note := note_of_w(*w):
+        typer.echo(f"Note: {note}.")
 
 
 def pair_sentence(pair: TwoArms, *, priced: bool) -> str:

@@ -46,8 +46,8 @@ class Wanted:
     power: float
 
 
-def measured(store: Path, text: str) -> tuple[Variances, Bounds, tuple[str, ...]]:
-    """The variances of an arm, negative ones as 0, what its design leaves no choice of, and what to know of them.
+def measured(store: Path, text: str) -> tuple[Variances, Bounds, dict[str, Sequence[str]]]:
+    """The variances of an arm, negative ones as 0, what its design leaves no choice of, and its notes and warnings.
 
     Where grades are not told from generations, each generation has one grade in the plan too; where generations are not told from
     tasks, each task has one generation.
@@ -67,18 +67,26 @@ def measured(store: Path, text: str) -> tuple[Variances, Bounds, tuple[str, ...]
     together = clipped(found.together)
     if together is not None and found.together is not None:
         notes.append(f"{found.together.of} is one number here, {together:.5f}")
+    said: dict[str, Sequence[str]] = {"notes": notes, "warnings": grades.against}
     if task is not None and generation is not None and grader is not None:
-        return Variances(task=task, generation=generation, grader=grader), Bounds(), tuple(notes)
+        return Variances(task=task, generation=generation, grader=grader), Bounds(), said
     if task is not None and together is not None:
-        return Variances(task=task, generation=together, grader=0.0), Bounds(grades=1), tuple(notes)
+        return Variances(task=task, generation=together, grader=0.0), Bounds(grades=1), said
     if grader is not None and together is not None:
-        return Variances(task=together, generation=0.0, grader=grader), Bounds(generations=1), tuple(notes)
+        return Variances(task=together, generation=0.0, grader=grader), Bounds(generations=1), said
     reasons = dict.fromkeys(part.undefined for part in (found.task, found.generation, found.grader) if part.undefined)
     raise misuse(f"{text}: no design can be planned from it: {'; '.join(reasons) or found.undefined}")
 
 
 def print_design(
-    components: Variances, prices: Prices, bounds: Bounds, wanted: Wanted, *, notes: Sequence[str] = (), as_json: bool
+    components: Variances,
+    prices: Prices,
+    bounds: Bounds,
+    wanted: Wanted,
+    *,
+    notes: Sequence[str] = (),
+    warnings: Sequence[str] = (),
+    as_json: bool,
 ) -> None:
     """The table of half widths, and the cheapest design for what is wanted, if something is."""
     found = _cheapest(components, prices, bounds, wanted)
@@ -94,7 +102,8 @@ def print_design(
             "bounds": asdict(bounds),
             "wanted": asdict(wanted),
         }
-        facts |= {"table": [asdict(cell) for cell in cells], "floors": floors, "covers": "population", "notes": list(notes)}
+        facts |= {"table": [asdict(cell) for cell in cells], "floors": floors, "covers": "population"}
+        facts |= {"notes": list(notes), "warnings": list(warnings)}
         typer.echo(json.dumps(facts | {"cheapest": None if found is None else asdict(found)}, allow_nan=False))
         return
     for note in notes:

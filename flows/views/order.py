@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import typer
 
-from evalnoise.readers.arms import Arm
+from evalnoise.readers.cells import Cells
 from evalnoise.readers.nights import Nights
 from evalnoise.readers.sequence import Observations
 from evalnoise.report.numbers import UNDEFINED, counted, interval, number
 from evalnoise.stats.drift import Drift, DriftTest
 from evalnoise.stats.estimate import Covers, Method
-from evalnoise.stats.influence import concentration, contrast_influence, influence
+from evalnoise.stats.influence import concentration_of_scores, contrast_influence_of_scores, influence_of_scores
 from evalnoise.stats.nights import Chart
 from evalnoise.stats.reliability import task_rates
 from evalnoise.stats.sequential import Sequence, betting, first_stop, robbins, robbins_interval
 from flows.cli_errors import printable
+from flows.views.fitness import Known, arm_facts
 
 _LAST_NIGHTS = 10
 _OVER = {Covers.POPULATION: "the mean over new tasks", Covers.BENCHMARK: "the score of these tasks over new runs"}
@@ -31,11 +32,6 @@ def _say(*lines: str) -> None:
         typer.echo(printable(line).replace("\n", " "))
 
 
-def _unfinished(*, complete: bool) -> None:
-    if not complete:
-        _say("  The protocol is not complete, so these numbers may still change.")
-
-
 def _json(facts: dict[str, Any]) -> None:
     typer.echo(json.dumps(facts, allow_nan=False))
 
@@ -43,17 +39,19 @@ def _json(facts: dict[str, Any]) -> None:
 # --- drift -----------------------------------------------------------------------------------------------------------------
 
 
-def print_drift(label: str, found: Drift, *, complete: bool, as_json: bool, note: str = "") -> None:
+def print_drift(label: str, found: Drift, known: Known, *, facts: dict[str, Any], as_json: bool, note: str = "") -> None:
     """The three tests with their power; never that there is no drift."""
     if as_json:
         _json(
-            {"arm": label, "complete": complete, **asdict(found), "smallest_p": found.smallest_p}
-            | {"covers": Covers.BENCHMARK, "method": Method.PERMUTATION, "note": note}
+            {"arm": label, **facts, **asdict(found), "smallest_p": found.smallest_p}
+            | {"covers": Covers.BENCHMARK, "method": Method.PERMUTATION, "note": note, **known.facts(of_scores=True)}
         )
         return
     left_out = f", {counted(found.left_out, 'task')} with an unmeasured run left out" if found.left_out else ""
-    _say(f"Drift of {label}: {counted(found.n_tasks, 'task')}, {counted(found.n_replicates, 'replicate')}{left_out}")
-    _unfinished(complete=complete)
+    _say(
+        f"Drift of {label}: {counted(found.n_tasks, 'task')}, {counted(found.n_replicates, 'replicate')}{left_out}",
+        *known.lines(of_scores=True),
+    )
     if note:
         _say(f"  {note[0].upper()}{note[1:]}.")
     if found.q is None or found.trend is None or found.scan is None:
@@ -98,11 +96,16 @@ def _power(found: Drift, test: DriftTest) -> str:
 # --- tasks -----------------------------------------------------------------------------------------------------------------
 
 
-def print_tasks(arm: Arm, *, top: int, level: float, as_json: bool) -> None:
-    """The noisiest tasks of an arm, and how concentrated its noise is."""
+_NO_RATES = "scores are not all 0 or 1: w is that of scores, and a mean score has no Clopper-Pearson interval"
+
+
+def print_tasks(known: Known, *, top: int, level: float, as_json: bool) -> None:
+    """The noisiest tasks of an arm, and how concentrated its noise is: of its scores, which mostly are passes and failures."""
+    (arm,) = known.arms
     passes, runs = arm.cells.passes, arm.cells.runs
-    each, spread, rates = influence(passes, runs), concentration(passes, runs), task_rates(passes, runs, level=level)
-    rate_of = {int(task): place for place, task in enumerate(rates.tasks)}
+    cells = arm.cells.scores, arm.cells.measured
+    each, spread, rates = influence_of_scores(*cells), concentration_of_scores(*cells), task_rates(passes, runs, level=level)
+    rate_of, binary, means = {int(task): place for place, task in enumerate(rates.tasks)}, arm.cells.binary, _means(arm.cells)
     order = sorted(range(len(each.tasks)), key=lambda place: (-each.s2[place], place))[:top]
     rows: list[dict[str, Any]] = []
     for place in order:
@@ -113,9 +116,10 @@ def print_tasks(arm: Arm, *, top: int, level: float, as_json: bool) -> None:
                 "task_id": arm.cells.task_ids[task],
                 "passes": int(passes[task]),
                 "runs": int(runs[task]),
-                "rate": float(rates.rates[at]),
-                "rate_lo": float(rates.lo[at]),
-                "rate_hi": float(rates.hi[at]),
+                "score": float(means[task]),
+                "rate": float(rates.rates[at]) if binary else None,
+                "rate_lo": float(rates.lo[at]) if binary else None,
+                "rate_hi": float(rates.hi[at]) if binary else None,
                 "s2": float(each.s2[place]),
                 "share": None if each.share is None else float(each.share[place]),
                 "w_without": None if each.without is None else float(each.without[place]),
@@ -123,18 +127,25 @@ def print_tasks(arm: Arm, *, top: int, level: float, as_json: bool) -> None:
             }
         )
     if as_json:
-        facts = {"arm": arm.label, "w": each.w, "effective_tasks": spread.effective, "variable_tasks": spread.variable_tasks}
+        facts = {
+            "arm": arm.label,
+            **arm_facts(arm),
+            "w": each.w,
+            "effective_tasks": spread.effective,
+            "variable_tasks": spread.variable_tasks,
+        }
         carriers = {"carry_half": len(spread.half), "carry_80": len(spread.most), "n_tasks": spread.n_tasks}
         exact = {
             "covers": Covers.BENCHMARK,
             "level": level,
-            "rate_method": Method.CLOPPER_PEARSON,
+            "rate_method": Method.CLOPPER_PEARSON if binary else None,
+            "rate_undefined": "" if binary else _NO_RATES,
             "undefined": each.undefined or spread.undefined,
+            **known.facts(of_scores=True),
         }
         _json(facts | carriers | exact | {"tasks": rows})
         return
-    _say(f"Tasks of {arm.label}: w = {number(each.w, 5)} over {counted(spread.n_tasks, 'task')}")
-    _unfinished(complete=arm.complete)
+    _say(f"Tasks of {arm.label}: w = {number(each.w, 5)} over {counted(spread.n_tasks, 'task')}", *known.lines(of_scores=True))
     if spread.effective is None:
         _say(f"  noise concentration {UNDEFINED}: {spread.undefined}")
     else:
@@ -142,38 +153,46 @@ def print_tasks(arm: Arm, *, top: int, level: float, as_json: bool) -> None:
             f"  {counted(spread.variable_tasks, 'task')} varied; the noise is as concentrated as in {spread.effective:.1f} equal "
             f"tasks; {len(spread.half)} carry half of w, {len(spread.most)} carry 80 %"
         )
-    _tasks_table(rows, level)
+    _tasks_table(rows, level, binary=binary)
 
 
-def _tasks_table(rows: list[dict[str, Any]], level: float) -> None:
+def _means(cells: Cells) -> Any:
+    """Mean score of each task over its measured runs, shape (N,)."""
+    return cells.scores.sum(axis=1, where=cells.measured) / np.maximum(cells.runs, 1)
+
+
+def _tasks_table(rows: list[dict[str, Any]], level: float, *, binary: bool) -> None:
     if not rows:
         return
     width = max(4, *(len(printable(row["task_id"])) for row in rows))
-    _say(f"  {'task':<{width}}  passes  {f'rate [{100 * level:g} %]':<26}      s2  share of w  w without")
+    head = f"rate [{100 * level:g} %]" if binary else "mean score"
+    _say(f"  {'task':<{width}}  passes  {head:<26}      s2  share of w  w without")
     for row in rows:
-        shown = f"{row['rate']:.3f} {interval(row['rate_lo'], row['rate_hi'], 3)}"
+        shown = f"{row['rate']:.3f} {interval(row['rate_lo'], row['rate_hi'], 3)}" if binary else f"{row['score']:.3f}"
         share = "" if row["share"] is None else f"{100 * row['share']:.1f} %"
         count = f"{row['passes']}/{row['runs']}"
         _say(
             f"  {printable(row['task_id']):<{width}}  {count:>6}  {shown:<26} {row['s2']:7.5f}  {share:>10}  "
             f"{number(row['w_without'], 5):>9}"
         )
-    _say("  Intervals are Clopper-Pearson, each task by itself: among many, some lie beside the truth.")
+    by_itself = "Intervals are Clopper-Pearson, each task by itself: among many, some lie beside the truth."
+    _say(f"  {by_itself if binary else _NO_RATES[0].upper() + _NO_RATES[1:] + '.'}")
 
 
-def print_against(one: Arm, other: Arm, *, of: str, top: int, as_json: bool) -> None:
+def print_against(known: Known, *, of: str, top: int, as_json: bool) -> None:
     """The difference of two arms without each task, the task that changes it most first."""
+    one, other = known.arms
     place_of = {task: place for place, task in enumerate(other.cells.task_ids)}
     common = [(place, place_of[task]) for place, task in enumerate(one.cells.task_ids) if task in place_of]
     mine, theirs = [a for a, _ in common], [b for _, b in common]
-    counts = (one.cells.passes[mine], one.cells.runs[mine], other.cells.passes[theirs], other.cells.runs[theirs])
-    found = contrast_influence(*counts, of=of)
+    places = ((one.cells, mine), (other.cells, theirs))
+    found = contrast_influence_of_scores(*(table[at] for cells, at in places for table in (cells.scores, cells.measured)), of=of)
     value, without = found.value, found.without
     rows: list[dict[str, Any]] = []
     if without is not None and value is not None:
         for place in np.lexsort((np.arange(len(without)), -np.abs(without - value)))[:top]:
             task = int(found.tasks[place])
-            sides = [f"{int(counts[i][task])}/{int(counts[i + 1][task])}" for i in (0, 2)]
+            sides = [_side(cells, at[task]) for cells, at in places]
             left = float(without[place])
             rows.append(
                 {"task_id": one.cells.task_ids[mine[task]], "a": sides[0], "b": sides[1], "without": left, "change": left - value}
@@ -183,26 +202,34 @@ def print_against(one: Arm, other: Arm, *, of: str, top: int, as_json: bool) -> 
         arms = {
             "a": one.label,
             "b": other.label,
+            "arms": [{"label": arm.label, **arm_facts(arm)} for arm in (one, other)],
             "of": of,
             "difference": value,
             "n_tasks": len(found.tasks),
             "unmatched": unmatched,
         }
-        _json(arms | {"covers": Covers.BENCHMARK, "undefined": found.undefined, "tasks": rows})
+        about = {"covers": Covers.BENCHMARK, "undefined": found.undefined, **known.facts(of_scores=True)}
+        _json(arms | about | {"tasks": rows})
         return
     _say(f"{of} of {one.label} less {of} of {other.label}: {number(value, 5)} over {counted(len(found.tasks), 'common task')}")
-    for arm in (one, other):
-        _unfinished(complete=arm.complete)
+    _say(*known.lines(of_scores=True))
     if unmatched:
         _say(f"  {counted(unmatched, 'task')} of one arm alone left out")
     if found.undefined:
         _say(f"  {UNDEFINED}: {found.undefined}")
     width = max([4, *(len(printable(row["task_id"])) for row in rows)])
+    room = max([5, *(len(row[side]) for row in rows for side in ("a", "b"))])
     if rows:
-        _say(f"  {'task':<{width}}    ARM  OTHER   without it      change")
+        _say(f"  {'task':<{width}}  {'ARM':>{room}}  {'OTHER':>{room}}   without it      change")
     for row in rows:
-        both = f"{row['a']:>5}  {row['b']:>5}"
+        both = f"{row['a']:>{room}}  {row['b']:>{room}}"
         _say(f"  {printable(row['task_id']):<{width}}  {both}  {row['without']:>+11.5f} {row['change']:>+11.5f}")
+
+
+def _side(cells: Cells, task: int) -> str:
+    """Passes of runs; of scores the mean, and of how many."""
+    runs = int(cells.runs[task])
+    return f"{int(cells.passes[task])}/{runs}" if cells.binary else f"{float(_means(cells)[task]):.3f} of {runs}"
 
 
 # --- nights ----------------------------------------------------------------------------------------------------------------
@@ -315,7 +342,9 @@ def print_counts(passes: int, runs: int, *, level: float, half_width: float | No
         _say(f"  Stop rule: half-width {(hi - lo) / 2:.4f}, wanted {half_width:g}: {'stop' if stop else 'go on'}")
 
 
-def print_sequence(found: Observations, *, method: str | None, level: float, half_width: float | None, as_json: bool) -> None:
+def print_sequence(
+    found: Observations, known: Known | None, *, method: str | None, level: float, half_width: float | None, as_json: bool
+) -> None:
     """A confidence sequence at its last look. ValueError where the method does not fit the scores."""
     binary = bool(((found.values == 0) | (found.values == 1)).all())
     chosen = robbins if (method or ("robbins" if binary else "betting")) == "robbins" else betting
@@ -324,6 +353,8 @@ def print_sequence(found: Observations, *, method: str | None, level: float, hal
     if as_json:
         facts = {**asdict(result), "half_width": result.half_width, "one_observation": found.one_is, "assumes": found.assumes}
         facts["note"] = "; ".join(note for note in (result.note, found.note) if note)
+        for arm in known.arms if known else ():
+            facts |= {"arm": arm.label, **arm_facts(arm), **(known.facts(of_scores=True) if known else {})}
         _json(
             facts
             | ({} if half_width is None else {"wanted_half_width": half_width, "stop": stopped is not None, "stop_at": stopped})
@@ -331,6 +362,7 @@ def print_sequence(found: Observations, *, method: str | None, level: float, hal
         return
     _say(
         f"{counted(result.n, 'observation')}, mean {number(result.mean)}",
+        *(known.lines(of_scores=True) if known else ()),
         f"  {interval(result.running_lo, result.running_hi)}  all looks together: quote this one",
         f"  {interval(result.lo, result.hi)}  this look by itself",
         f"  {100 * level:g} % at every look ({result.method}); of {_OVER[found.covers]}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import typer
@@ -15,21 +15,26 @@ from evalnoise.report.numbers import UNDEFINED, counted, number
 from evalnoise.stats.estimate import Method
 from evalnoise.stats.planning.ranking import Order, Ranking, ranking
 from flows.cli_errors import printable
-from flows.views.power import arm_warnings, find_arms, say
+from flows.views.fitness import arm_facts, find_known
+from flows.views.power import say
 from flows.views.sql import aligned
 
 
 def print_ranking(store: Path, texts: Sequence[str], *, level: float, as_json: bool) -> None:
     """Arms by score over the tasks that all have, and their neighbours' orders for both kinds of noise."""
-    arms = find_arms(store, texts)
+    known = find_known(store, texts)
+    arms = known.arms
     cells = [arm.cells for arm in arms]
     shared = shared_tasks(cells)
+    known = replace(known, unmatched=shared.unmatched)
     found = ranking(*shared.counts(cells), level=level)
     if as_json:
-        names = [{"label": arm.label, "protocol": arm.frozen.digest(), "kind": arm.kind} for arm in arms]
-        typer.echo(json.dumps({"arms": names, "method": f"normal, {Method.PLUG_IN}", **asdict(found)}, allow_nan=False))
+        named = zip(arms, shared.unmatched, strict=True)
+        names = [{"label": arm.label, **arm_facts(arm), "unmatched": lost} for arm, lost in named]
+        facts = {"arms": names, "method": f"normal, {Method.PLUG_IN}", **known.facts(), **asdict(found)}
+        typer.echo(json.dumps(facts, allow_nan=False))
         return
-    for line in arm_warnings(arms, shared.unmatched):
+    for line in known.lines():
         say(line)
     for line in _lines(arms, found, level):
         typer.echo(line)

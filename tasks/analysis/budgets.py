@@ -9,6 +9,7 @@ from evalnoise.readers.counts import Counts, Ints, Judged
 from evalnoise.stats.estimate import Covers, Estimate, Method
 from evalnoise.stats.intervals import w_gaffke_limit
 from evalnoise.stats.planning.budget import CAUTIOUS_LEVEL, budget_for, run_plan
+from evalnoise.stats.planning.pilot import pilot_runs
 from evalnoise.stats.variance import within_task_variance
 from tasks.analysis.rows import Row, protocol_fields
 from tasks.workshop import Workshop
@@ -39,6 +40,7 @@ def _rows(shop: Workshop, row: Row, passes: Ints, runs: Ints) -> Iterator[Row]:
     estimate = Estimate(**{name: row[name] for name in Estimate.__dataclass_fields__})
     found = within_task_variance(passes, runs)
     varied = None if found.undefined else found.variable_tasks
+    pilot = pilot_runs((passes, runs))
     limit = w_gaffke_limit(passes, runs, seed=analysis.seed, resamples=analysis.resamples, level=CAUTIOUS_LEVEL)
     for index, delta in enumerate(analysis.deltas):
         budget = budget_for(
@@ -48,8 +50,9 @@ def _rows(shop: Workshop, row: Row, passes: Ints, runs: Ints) -> Iterator[Row]:
             alpha=analysis.alpha,
             power=analysis.power,
             variable_tasks=varied,
+            pilot=pilot,
         )
-        plan = run_plan(budget, limit, variable_tasks=varied)
+        plan = run_plan(budget, limit, variable_tasks=varied, pilot=pilot)
         yield {
             **protocol_fields(shop),
             "stack": row["stack"],

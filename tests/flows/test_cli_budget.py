@@ -56,13 +56,20 @@ class TestNumbers:
         assert "5 of the second" in run(*self.BASE, "--runs-a", "20")
         assert "No number of runs of the second arm suffices with 3" in run(*self.BASE, "--runs-a", "3")
 
+    def test_what_a_w_does_not_prove_is_said_in_text_and_json(self):
+        rest = ("--tasks", "100", "--delta", "0.05")
+        for w, said in (("0", "does not prove that nothing can"), ("0.3", "w is above 1/4, which no true w is")):
+            assert said in json.loads(run("budget", "--w", w, *rest, "--json"))["note"]
+            assert said in run("budget", "--w", w, *rest)
+        assert json.loads(run(*self.BASE, "--json"))["note"] == ""
+
     def test_prices(self):
         text = run(*self.BASE, "--price-a", "1", "--price-b", "10")
         assert "13 runs of the first arm and 5 of the second cost least, 63," in text
 
     def test_plain_json_has_what_it_had(self):
         assert set(json.loads(run(*self.BASE, "--json"))) == {
-            "runs", "w", "tasks", "n_tasks", "delta", "alpha", "power", "method", "covers",
+            "runs", "w", "tasks", "n_tasks", "delta", "alpha", "power", "method", "covers", "note",
         }  # fmt: skip
 
     @pytest.mark.parametrize(

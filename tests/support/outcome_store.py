@@ -25,9 +25,14 @@ def build(
     study: str = "made",
     task_ids: Sequence[str] | None = None,
     kinds: Mapping[str, str] | None = None,
+    passed: float = 1.0,
+    complete: bool = True,
     **analysis: Any,
 ) -> Protocol:
-    """Seal outcomes (N, R) of 1 pass, 0 fail, -1 unmeasured by (stack, condition); conditions are live unless `kinds` says."""
+    """Seal outcomes (N, R) of 1 pass, 0 fail, -1 unmeasured by (stack, condition); conditions are live unless `kinds` says.
+
+    `passed` is the score of a pass.
+    """
     shapes = [np.asarray(table).shape for table in arms.values()]
     n_tasks, replicates = shapes[0][0], max(shape[1] for shape in shapes)
     ids = list(task_ids or [f"t{i}" for i in range(n_tasks)])
@@ -36,7 +41,7 @@ def build(
         "study": study,
         "night": None,
         "stacks": [{"name": stack} for stack in dict.fromkeys(stack for stack, _ in arms)],
-        "conditions": [{"name": name, "kind": (kinds or {}).get(name, "live")} for name in conditions],
+        "conditions": [_condition(name, (kinds or {}).get(name, "live")) for name in conditions],
         "analysis": {"resamples": 500, "alpha": 0.05, "power": 0.8, "deltas": [0.1], "seed": 7} | analysis,
     }
     store = Store.open(root)
@@ -45,14 +50,14 @@ def build(
     store.freeze(frozen)
     made = store.study(study, frozen.digest())
     shards = [f"{stack}-{condition}" for stack, condition in arms]
-    made.plan(["tasks", *shards])
+    made.plan(["tasks", *shards, *([] if complete else ["more"])])
     tasks = [plain_row(TASKS, made, 0, kind="function") | {"task_id": name, "position": i} for i, name in enumerate(ids)]
     made.commit("tasks", [PartitionWrite(TASKS, {}, tasks, "000")])
     for (stack, condition), table in arms.items():
         writes = []
         for replicate, column in enumerate(np.asarray(table).T):
             rows = [
-                plain_row(OUTCOMES, made, 0, outcome=NAMES[int(y)][0], reason=NAMES[int(y)][1], score=float(y == 1), attempts=1)
+                plain_row(OUTCOMES, made, 0, outcome=NAMES[int(y)][0], reason=NAMES[int(y)][1], score=passed * (y == 1), attempts=1)
                 | {"task_id": ids[i], "position": i}
                 for i, y in enumerate(column)
             ]
@@ -61,3 +66,8 @@ def build(
         made.commit(f"{stack}-{condition}", writes)
     build_catalog(root)
     return frozen
+
+
+def _condition(name: str, kind: str) -> dict[str, Any]:
+    """A replay or reverification is of the live condition."""
+    return {"name": name, "kind": kind, "source": {"condition": "live"} if kind in {"replay", "reverify"} else None}

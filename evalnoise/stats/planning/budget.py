@@ -16,6 +16,33 @@ CAUTIOUS_LEVEL = 0.9
 """One-sided level of the limit of w that the cautious budget plans with."""
 _MAX_VARIANCE = 0.25
 """The largest p (1-p)."""
+_ZERO_W = "a w of 0 says that nothing varied in the runs that were seen; it does not prove that nothing can"
+_IMPOSSIBLE_W = "w is above 1/4, which no true w is: the budget is higher than any can be"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PilotRuns:
+    """Runs per task of a pilot, over the tasks behind its w and, of a pair, over both arms; `pilot.pilot_runs` makes them."""
+
+    least: int
+    """The fewest of a task."""
+    most: int
+    """The most of a task."""
+    median: int
+    """The median, the lower of the two in the middle: it decides whether the pilot is small."""
+    effective: float | None
+    """So many runs of every task would make a score as sure as these do; None where nothing varied."""
+
+    @property
+    def words(self) -> str:
+        """For instance ``6 runs``, or ``2 to 6 runs``."""
+        ends = f"{self.least}" if self.least == self.most else f"{self.least} to {self.most}"
+        return f"{ends} {'run' if self.most == 1 else 'runs'}"
+
+
+def even_runs(runs: int) -> PilotRuns:
+    """A pilot with as many runs of every task."""
+    return PilotRuns(least=runs, most=runs, median=runs, effective=runs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +72,7 @@ class Budget:
     n_tasks: int
     """Tasks per run."""
     n_replicates: int
-    """Runs per task behind w."""
+    """Runs per task behind w; the smallest, if they differ."""
     seed: int | None
     """Seed behind w's interval."""
     resamples: int | None
@@ -89,11 +116,12 @@ def smallest(needed: float, delta: float) -> int:
 
 
 def detectable(
-    w_a: float, w_b: float, n_tasks: int, runs_a: int, *, runs_b: int | None = None, alpha: float = 0.05, power: float = 0.8
+    w_a: float, w_b: float, n_tasks: int, runs_a: float, *, runs_b: float | None = None, alpha: float = 0.05, power: float = 0.8
 ) -> float:
     """Minimum detectable effect: (z_(1-alpha/2) + z_power) sqrt((w_a/R_a + w_b/R_b) / N), in score; covers new runs of these tasks.
 
-    `runs_b` None: as many as `runs_a`. The inverse of `rerun_budget`.
+    `runs_b` None: as many as `runs_a`. Runs that differ from task to task enter as `PilotRuns.effective`. The inverse of
+    `rerun_budget`.
     """
     return z_sum(alpha, power) * _se(w_a, w_b, n_tasks, runs_a, runs_b, alpha=alpha, power=power)
 
@@ -148,11 +176,19 @@ def check_plan(w_a: float, w_b: float, n_tasks: int, delta: float, *, alpha: flo
 
 
 def budget_for(
-    w: Estimate, *, n_tasks: int, delta: float, alpha: float = 0.05, power: float = 0.8, variable_tasks: int | None = None
+    w: Estimate,
+    *,
+    n_tasks: int,
+    delta: float,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    variable_tasks: int | None = None,
+    pilot: PilotRuns | None = None,
 ) -> Budget:
     """The budget of two arms with the same w, and the budgets at the ends of w's interval (the paper's interval).
 
-    `variable_tasks`, when given, decides whether the note warns of a small pilot.
+    `variable_tasks`, when given, and the `pilot`'s runs decide whether the note warns of a small pilot. None: w's `n_replicates` of
+    every task.
     """
     check_plan(0.0, 0.0, n_tasks, delta, alpha=alpha, power=power)
 
@@ -176,23 +212,26 @@ def budget_for(
         seed=w.seed,
         resamples=w.resamples,
         undefined=w.undefined if w.value is None else "",
-        note=_note(w, variable_tasks),
+        note=_note(w, variable_tasks, pilot or even_runs(w.n_replicates)),
     )
 
 
-def _note(w: Estimate, variable_tasks: int | None) -> str:
+def _note(w: Estimate, variable_tasks: int | None, pilot: PilotRuns) -> str:
     if w.value is None:
         return ""
-    nothing = "nothing varied: one run is the formula's minimum, not a proof that one is enough" if w.value == 0 else ""
-    impossible = "w is above 1/4, which no true w is: the budget is higher than any can be" if w.value > _MAX_VARIANCE else ""
-    small = w.value > 0 and small_pilot(w.n_replicates, variable_tasks)
-    pilot = "small pilot (fewer than 10 runs or 10 variable tasks): the budget may well be too low" if small else ""
-    return joined(nothing, impossible, pilot)
+    small = w.value > 0 and small_pilot(pilot.median, variable_tasks)
+    said = "small pilot (fewer than 10 runs or 10 variable tasks): the budget may well be too low" if small else ""
+    return joined(note_of_w(w.value), said)
 
 
-def small_pilot(n_replicates: int, variable_tasks: int | None) -> bool:
-    """Whether a pilot is too small to plan with its w itself: fewer than 10 runs or 10 variable tasks."""
-    return n_replicates < _FEW_RUNS or (variable_tasks is not None and variable_tasks < _FEW_VARIABLE)
+def note_of_w(*w: float) -> str:
+    """What a budget for these within-task variances, one of each arm, does not prove; empty where there is nothing to say."""
+    return joined(_ZERO_W if min(w) == 0 else "", _IMPOSSIBLE_W if max(w) > _MAX_VARIANCE else "")
+
+
+def small_pilot(runs: int, variable_tasks: int | None) -> bool:
+    """Whether a pilot is too small to plan with its w itself: fewer than 10 runs, in the median, or 10 variable tasks."""
+    return runs < _FEW_RUNS or (variable_tasks is not None and variable_tasks < _FEW_VARIABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,21 +253,25 @@ class RunPlan:
     why: str
     """Why the one and not the other, in a sentence."""
     mde: float | None
-    """Minimum detectable effect at the pilot's number of runs, both arms alike; None where w is undefined or nothing varied."""
+    """Minimum detectable effect of two arms with the pilot's runs of each task; None where w is undefined or nothing varied."""
     mde_one: float | None
     """The same for one run per arm."""
+    pilot: PilotRuns
+    """The pilot's runs of each task."""
 
 
-def run_plan(budget: Budget, limit: Estimate, *, variable_tasks: int | None) -> RunPlan:
+def run_plan(budget: Budget, limit: Estimate, *, variable_tasks: int | None, pilot: PilotRuns | None = None) -> RunPlan:
     """The plan from the paper's budget and a one-sided limit of w (`intervals.w_gaffke_limit` at `CAUTIOUS_LEVEL`).
 
     The cautious budget is recommended when the pilot had fewer than 10 runs or fewer than 10 variable tasks: from a pilot of
-    R = 3 the point budget misses 80 % power about one time in three.
+    R = 3 the point budget misses 80 % power about one time in three. `pilot` None: `n_replicates` runs of every task.
     """
+    pilot = pilot or even_runs(budget.n_replicates)
     n, alpha, power = budget.n_tasks, budget.alpha, budget.power
     runs = None if limit.hi is None else rerun_budget(limit.hi, limit.hi, n, budget.delta, alpha=alpha, power=power)
-    careful = small_pilot(budget.n_replicates, variable_tasks) and runs is not None
+    careful = small_pilot(pilot.median, variable_tasks) and runs is not None
     w = min(budget.w, 0.5) if budget.w else None
+    as_many = pilot.effective or budget.n_replicates
     return RunPlan(
         budget=budget,
         w_cautious=limit.hi,
@@ -236,18 +279,19 @@ def run_plan(budget: Budget, limit: Estimate, *, variable_tasks: int | None) -> 
         runs_cautious=runs,
         recommended=runs if careful else budget.runs,
         cautious=careful,
-        why=_why(budget, variable_tasks, careful=careful),
-        mde=None if w is None else detectable(w, w, n, budget.n_replicates, alpha=alpha, power=power),
+        why=_why(budget, variable_tasks, pilot, careful=careful),
+        mde=None if w is None else detectable(w, w, n, as_many, alpha=alpha, power=power),
         mde_one=None if w is None else detectable(w, w, n, 1, alpha=alpha, power=power),
+        pilot=pilot,
     )
 
 
-def _why(budget: Budget, variable_tasks: int | None, *, careful: bool) -> str:
+def _why(budget: Budget, variable_tasks: int | None, runs: PilotRuns, *, careful: bool) -> str:
     if budget.runs is None:
         return f"no budget: {budget.undefined}"
     varied = "" if variable_tasks is None else f" and {variable_tasks} variable {'task' if variable_tasks == 1 else 'tasks'}"
-    runs = "1 run" if budget.n_replicates == 1 else f"{budget.n_replicates} runs"
-    pilot = f"the pilot had {runs}{varied}"
+    median = "" if runs.least == runs.most else f" of a task ({runs.median} in the median)"
+    pilot = f"the pilot had {runs.words}{median}{varied}"
     if careful:
         return f"the cautious budget, because {pilot}, and with under 10 of either w itself is too unsure to plan with"
     return f"the paper's budget, because {pilot}, and 10 of each are enough to plan with w itself"

@@ -80,8 +80,12 @@ class AchievedPower:
     """Two-sided error level of the test."""
     runs_a: int
     """Runs per task of the first arm; the smallest, if they differ."""
+    most_runs_a: int
+    """The most runs of a task of the first arm: every task is simulated with its own."""
     runs_b: int
     """Runs per task of the second arm; the smallest, if they differ."""
+    most_runs_b: int
+    """The most runs of a task of the second arm."""
     value: float | None
     """Share of simulations with a significant difference in the right direction (at delta 0: in any); None: undefined."""
     lo: float | None
@@ -238,7 +242,9 @@ def achieved_power(
                 delta=delta,
                 alpha=alpha,
                 runs_a=least[0],
+                most_runs_a=int(planned[0].max()),
                 runs_b=least[1],
+                most_runs_b=int(planned[1].max()),
                 value=found[test] / simulations if test in found else None,
                 lo=ends[0],
                 hi=ends[1],

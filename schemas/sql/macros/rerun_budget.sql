@@ -3,9 +3,10 @@
 -- Runs per arm that resolve a difference of scores between two arms on the same tasks: the smallest R >= 1 with
 -- delta >= (z_(1-alpha/2) + z_power) sqrt(2 w / (n R)). It covers new runs of these tasks, not other tasks. For arms that differ, give
 -- the mean of their two w. It is `evalnoise.stats.planning.budget.rerun_budget`, to the run. Null for a null w, n or delta; an error for what
--- cannot be. Source: Noise Floor, equations 2 and A3.
+-- cannot be. For a w of 0 it is 1, the formula's minimum: that nothing varied in the runs that were seen does not prove that nothing can.
+-- A w above 1/4, which no true w is, gives more runs than any need. Source: Noise Floor, equations 2 and A3.
 -- arguments:
---   w: Within-task variance of each arm, in [0, 1/2].
+--   w: Within-task variance of each arm, in [0, 1/2]; a true one is at most 1/4.
 --   n: Tasks in the benchmark.
 --   delta: Difference of scores to resolve, in (0, 1].
 --   alpha: Two-sided error level.

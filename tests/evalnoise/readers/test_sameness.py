@@ -21,7 +21,6 @@ from evalnoise.readers.sameness import (
     differences,
     not_independent,
     provider_options,
-    repeats_one_draw,
     same_measurement,
 )
 from schemas.protocol import Lineage, PinnedFile, Protocol
@@ -162,8 +161,8 @@ def test_runs_that_are_shared():
 
 def test_arms_that_repeat_one_draw():
     source = {"kind": "reverify", "source": {"condition": "live", "replicate": 0}}
-    assert repeats_one_draw(arm(condition=source))
-    assert repeats_one_draw(arm(stack={"provider": {"name": "recording", "pairing": "fixed"}}))
-    assert not repeats_one_draw(arm(stack={"provider": {"name": "recording", "pairing": "occurrence"}}))
+    assert arm(condition=source).one_draw
+    assert arm(stack={"provider": {"name": "recording", "pairing": "fixed"}}).one_draw
+    assert not arm(stack={"provider": {"name": "recording", "pairing": "occurrence"}}).one_draw
     found = not_independent(arm(condition=source), arm("e" * 64))
     assert "BASE repeats one recorded run (reverify)" in found[0]

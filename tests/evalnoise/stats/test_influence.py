@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalnoise.stats.contrasts import paired_t
-from evalnoise.stats.influence import NONE_VARIED, ONE_LEFT, concentration, contrast_influence, influence
+from evalnoise.stats.influence import (
+    NONE_VARIED,
+    ONE_LEFT,
+    concentration,
+    concentration_of_scores,
+    contrast_influence,
+    contrast_influence_of_scores,
+    influence,
+    influence_of_scores,
+)
 from evalnoise.stats.variance import ONE_RUN, within_task_variance
 
 PRINTED = json.loads((Path(__file__).parents[2] / "reference" / "order.json").read_text(encoding="utf-8"))["leave_one_task_out"]
@@ -126,3 +135,43 @@ def test_what_cannot_be_is_refused():
         contrast_influence([1], [2], [1], [2], of="mean")
     with pytest.raises(ValueError, match="one row per task"):
         contrast_influence([1], [2], [1, 1], [2, 2])
+
+
+class TestScores:
+    """The same of scores: for passes and failures the same numbers, for others sample variances."""
+
+    RNG = np.random.default_rng(8)
+    MEASURED = RNG.random((30, 5)) < 0.8
+    BINARY = (RNG.random((30, 5)) < 0.6) * 1.0 * MEASURED
+
+    @pytest.mark.parametrize("of", ["w", "score"])
+    def test_outcomes_are_scores_too(self, of):
+        k, n = self.BINARY.sum(axis=1).astype(int), self.MEASURED.sum(axis=1)
+        one, other = influence(k, n), influence_of_scores(self.BINARY, self.MEASURED)
+        for name in ("tasks", "s2", "share", "without", "z"):
+            assert np.array_equal(getattr(one, name), getattr(other, name))
+        a, b = concentration(k, n), concentration_of_scores(self.BINARY, self.MEASURED)
+        assert (a.effective, a.half.tolist(), a.most.tolist(), a.variable_tasks) == (
+            b.effective, b.half.tolist(), b.most.tolist(), b.variable_tasks,
+        )  # fmt: skip
+        x = contrast_influence(k, n, k[::-1], n[::-1], of=of)
+        y = contrast_influence_of_scores(self.BINARY, self.MEASURED, self.BINARY[::-1], self.MEASURED[::-1], of=of)
+        assert (x.value, x.without.tolist()) == (y.value, y.without.tolist())
+
+    @pytest.mark.parametrize("digits", [2, 17])
+    def test_variances_of_scores(self, digits):
+        scores = np.round(self.RNG.random((30, 5)), digits)
+        rows = [values[known] for values, known in zip(scores, self.MEASURED, strict=True)]
+        s2 = np.array([row.var(ddof=1) for row in rows if len(row) >= 2])
+        found = influence_of_scores(scores, self.MEASURED)
+        assert found.w == pytest.approx(s2.mean(), rel=1e-12)
+        assert found.s2 == pytest.approx(s2, rel=1e-10)
+        assert found.without == pytest.approx((s2.sum() - s2) / (len(s2) - 1), rel=1e-10)
+        assert concentration_of_scores(scores, self.MEASURED).effective == pytest.approx(s2.sum() ** 2 / (s2**2).sum(), rel=1e-10)
+        means = np.array([row.mean() for row in rows])
+        other = contrast_influence_of_scores(scores, self.MEASURED, 1 - scores, self.MEASURED, of="score")
+        assert other.value == pytest.approx((2 * means - 1).mean(), rel=1e-10)
+
+    def test_equal_scores_do_not_vary(self):
+        found = influence_of_scores(np.full((3, 4), 0.1), np.full((3, 4), True))
+        assert (found.w, found.share) == (0.0, None)
