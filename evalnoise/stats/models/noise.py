@@ -149,7 +149,8 @@ class AllPairs:
     @property
     def same(self) -> Bools:
         """Whether both have the same score in every task, so that they may be the same samples twice."""
-        return _same(self.total, self.mean, self.of_mean)
+        found: Bools = _same(self.total, self.mean, self.of_mean)
+        return found
 
     def taken(self, at: Ints) -> AllPairs:
         """The pairs of these places, in this order."""
