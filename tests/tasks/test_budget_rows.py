@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evalnoise.stats.intervals import w_benchmark, w_gaffke, w_gaffke_limit, w_population
-from evalnoise.stats.planning.budget import detectable, rerun_budget
+from evalnoise.stats.planning.budget import rerun_budget, z_sum
 from evalnoise.stats.variance import score, variable_share, within_task_variance
 from schemas.study import Study
 from tests.support import stages
@@ -48,6 +48,9 @@ def test_rows(store: Any, condition: str) -> None:
     limit = w_gaffke_limit(passes, runs, seed=0, resamples=500, level=0.9).hi
     w = within_task_variance(passes, runs).w
     assert limit is not None
+    k, n = passes[runs >= 2], runs[runs >= 2]
+    # Tasks with unlike numbers of runs enter with their own.
+    own_runs = z_sum(0.05, 0.8) * np.sqrt(2 * np.sum(k * (n - k) / (n * n * (n - 1)))) / len(n)
     found = [row[1:] for row in stages.rows(store, BUDGETS) if row[0] == condition]
     assert [row[0] for row in found] == [0.1, 0.3], "one row for each delta, and none doubled"
     for delta, n_tasks, replicates, of_w, budget, cautious, careful, recommended, mde in found:
@@ -56,7 +59,8 @@ def test_rows(store: Any, condition: str) -> None:
         assert careful == rerun_budget(limit, limit, n_tasks, delta)
         assert recommended == careful, "three runs are a small pilot"
         assert budget == rerun_budget(w, w, n_tasks, delta)
-        assert mde == (detectable(w, w, n_tasks, replicates) if w else None)
+        assert replicates == runs[runs >= 2].min()
+        assert mde == (pytest.approx(own_runs, rel=1e-12) if w else None)
 
 
 def test_noise_floor_has_one_row_for_each_condition_still(store: Any) -> None:
