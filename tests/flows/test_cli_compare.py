@@ -158,7 +158,8 @@ def test_averages_and_the_null_check(tmp_path):
     assert "Null check: p < 0.05 (paired t) in" in said
     assert "takes tasks for independent of one another" in said
     found = json.loads(run("--file", path, "--null", "--json"))["null_check"]
-    assert (found["method"], found["covers"], found["resamples"], found["seed"]) == ("within-task permutation", "population", 499, 0)
+    assert (found["method"], found["covers"]) == ("within-task permutation", "population")
+    assert (found["resamples"], found["seed"]) == (499, 0)
     assert "expected two patterns" in run("--file", path, "--average", "run-a-*", code=2)
     assert "no model of that name" in run("--file", path, "--average", "x*", "--average", "run-b-*", code=2)
     assert "is in both groups" in run("--file", path, "--average", "run-*", "--average", "run-b-*", code=2)

@@ -157,7 +157,7 @@ ASSUMES = (
     " among those with as many samples of it; it takes tasks for independent of one another, so related tasks make it too small"
 )
 NOTHING_DEALT = "no two seeds with as many samples of a task have another score in it: there is nothing to deal out anew"
-NOTHING_RARE = "too few tasks or seeds: as many small p-values as chance can give at most are nothing rare among the deals"
+NOTHING_RARE = "too few tasks or seeds: even the most small p-values that any deal gave are not rare among the deals"
 _SEEN = 0.05
 """Chance over all levels under which seeds are said to differ."""
 _BLOCK = 64
