@@ -89,7 +89,7 @@ def named_labels(clusters: Sequence[str]) -> Ints | None:
 def clustered_mean(values: ArrayLike, clusters: ArrayLike, *, level: float = 0.95) -> ClusteredMean:
     """Mean of one number per task, with the standard error that lets tasks of a cluster hang together.
 
-    SE^2 = G/(G-1) sum_g (sum_(i in g) (x_i - mean))^2 / N^2. Source: Miller 2024, arXiv 2411.00640, section 2.2; Liang and Zeger
+    SE^2 = G/(G-1) sum_g (sum_(i in g) (x_i - mean))^2 / N^2. Source: Miller 2024, arXiv 2411.00640; Liang and Zeger
     1986. Without the factor it is CR0, whose residuals are too small because the mean was fitted to them; with it, clusters of one
     task each give sd/sqrt(N) exactly, and so do statsmodels and Stata for the mean. The interval has G-1 degrees of freedom.
 

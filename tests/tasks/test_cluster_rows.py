@@ -48,7 +48,6 @@ def test_clusters_have_rows_of_their_own(tmp_path):
     drawn = f"select distinct method, seed is null, resamples from estimates where method in {METHODS} order by 1 desc"
     assert stages.rows(root, drawn) == [("cluster-robust", True, None), ("cluster bootstrap", False, 500)]
 
-
     parts = stages.rows(
         root,
         "select condition, estimate, method, note from estimates where estimate like 'component%' and note like '%cluster%' "
