@@ -14,7 +14,8 @@ import hashlib
 import os
 import tempfile
 import uuid
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import duckdb
@@ -42,6 +43,8 @@ SELECT version, (SELECT count(DISTINCT p) FROM protocols AS p), (SELECT count(DI
 """
 """Reads every block of the catalog's own tables, because DuckDB finds a damaged block only when it reads it."""
 _FILES = f"SELECT {', '.join(SEEN_SCHEMA.names)} FROM catalog_files"  # noqa: S608 - names of our own
+_FRAMES: dict[str, bytes] = {}
+"""By the code that it was made from: the file of a catalog over no store at all. Most of a build's time goes into binding views."""
 
 
 def connect(store: str | Path) -> duckdb.DuckDBPyConnection:
@@ -73,6 +76,7 @@ def connect(store: str | Path) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     try:
         _settings(connection)
+        _frame(connection)
         _define(connection, root, _version(root))
     except BaseException:
         connection.close()
@@ -105,12 +109,9 @@ def _build(root: Path) -> str:
         try:
             with closing(duckdb.connect()) as connection:
                 _settings(connection)
-                connection.execute(f"ATTACH {_literal(temporary)} AS {_NAME} (STORAGE_VERSION '{_STORAGE}')")
-                connection.execute(f"USE {_NAME}")
-                _define(connection, root, version)
-                # Writes what is still in the log beside the file, so that the file is whole by itself.
-                connection.execute("USE memory")
-                connection.execute(f"DETACH {_NAME}")
+                _write_frame(connection, temporary)
+                with _writable(connection, temporary):
+                    _define(connection, root, version)
         except duckdb.Error as error:
             raise _unwritable(path, error) from None
         with writing(path):
@@ -120,6 +121,29 @@ def _build(root: Path) -> str:
             with suppress(OSError):
                 leftover.unlink(missing_ok=True)
     return version
+
+
+def _write_frame(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Every view and macro over tables without a file: the same for each store, so that a process binds them once."""
+    code = _code()
+    if code not in _FRAMES:
+        with _writable(connection, path):
+            _frame(connection)
+        _FRAMES[code] = path.read_bytes()
+    else:
+        with writing(path):
+            path.write_bytes(_FRAMES[code])
+
+
+@contextmanager
+def _writable(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[None]:
+    """Within it the connection writes to this file, which is made if it is not there and is whole by itself afterwards."""
+    connection.execute(f"ATTACH {_literal(path)} AS {_NAME} (STORAGE_VERSION '{_STORAGE}')")
+    connection.execute(f"USE {_NAME}")
+    yield
+    # Writes what is still in the log beside the file.
+    connection.execute("USE memory")
+    connection.execute(f"DETACH {_NAME}")
 
 
 def _existing(store: str | Path) -> Path:
@@ -132,12 +156,20 @@ def _existing(store: str | Path) -> Path:
 
 def _version(root: Path) -> str:
     """What the catalog depends on: the code's views and tables, where the store lies, and the state of every manifest."""
-    made_of = [str(_FORMAT), str(root)]
+    return _digest([_code(), str(root), fingerprint(root)])
+
+
+def _code() -> str:
+    """What every catalog that this code makes has in common."""
+    made_of = [str(_FORMAT)]
     made_of += [view.sql for view in load_views()]
     made_of += [macro.sql for macro in load_macros()]
     made_of += [f"{table.name} {column.name} {sql_type(column)}" for table in TABLES.values() for column in reader_columns(table)]
-    made_of.append(fingerprint(root))
-    return hashlib.sha256("\0".join(made_of).encode("utf-8", "surrogateescape")).hexdigest()
+    return _digest(made_of)
+
+
+def _digest(parts: list[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _open(root: Path, versions: set[str]) -> duckdb.DuckDBPyConnection | None:
@@ -190,8 +222,17 @@ def _settings(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(f"SET temp_directory = {_literal(spill)}")
 
 
+def _frame(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make every view, macro and table in an empty database, as for a store without a file."""
+    # In one transaction, which spares a write to the disk for each.
+    connection.execute("BEGIN")
+    _create(connection, [table_view(table, [], hive=True) for table in TABLES.values()])
+    _create(connection, [made.sql for made in (*load_views(), *load_macros())])
+    connection.execute("COMMIT")
+
+
 def _define(connection: duckdb.DuckDBPyConnection, root: Path, version: str) -> None:
-    """Make every table, view and macro in an empty database."""
+    """Fill a frame with what a store holds."""
     known = _remembered(root)
     digests = Digests(root, known)
     entries = snapshot(root, digests)
@@ -206,12 +247,7 @@ def _define(connection: duckdb.DuckDBPyConnection, root: Path, version: str) -> 
         except duckdb.Error as error:
             remedy = "Run the study again with the same command, then `evalnoise catalog`."
             raise StoreError(str(root), expected="sealed files that DuckDB can read", found=str(error), remedy=remedy) from None
-    # In one transaction, which spares a write to the disk for each.
     connection.execute("BEGIN")
-    for view in load_views():
-        connection.execute(view.sql)
-    for macro in load_macros():
-        connection.execute(macro.sql)
     _fill(connection, entries)
     connection.register("new_files", digests.table())
     connection.execute("CREATE TABLE catalog_files AS SELECT * FROM new_files")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -177,6 +178,36 @@ def test_a_store_that_cannot_be_written_can_be_read(store, study, outcome_rows, 
 
 
 @pytest.mark.parametrize("damage", ["missing", "flipped footer", "cut"])
+def test_a_process_binds_the_views_once_for_all_stores(store, study, outcome_rows, tmp_path, monkeypatch):
+    build_catalog(store.root)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the views were bound again")
+
+    monkeypatch.setattr("evalnoise.store.catalog._frame", refuse)
+    commit(study, outcome_rows)
+    assert query(store, "select n_tasks, score from noise_floor") == [(3, pytest.approx(2 / 3))]
+    other = tmp_path / "other"
+    shutil.copytree(store.root, other, ignore=shutil.ignore_patterns(CATALOG_FILE))
+    assert query(other, "select count(*) from outcomes") == [(4,)]
+    # Other code has other views.
+    monkeypatch.setattr("evalnoise.store.catalog._FORMAT", 0)
+    with pytest.raises(AssertionError, match="bound again"):
+        build_catalog(other)
+
+
+def test_a_catalog_for_which_there_is_no_space_is_a_store_error(store, study, monkeypatch):
+    build_catalog(store.root)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(StoreError, match="no space left"):
+        build_catalog(store.root)
+    assert not list(store.root.glob(".*tmp"))
+
+
 def test_a_damaged_protocol_is_named_and_does_not_hide_the_others(store, study, outcome_rows, make_protocol, damage):
     other = make_protocol("other")
     store.freeze(other)
