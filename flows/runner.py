@@ -20,10 +20,9 @@ from evalnoise.store.store import SHORT, Store
 from flows.server import apply_client_environment, ensure_server
 from flows.views.progress import watching
 from schemas.study import Study
-from tasks.freeze import Plan, check_keys
-from tasks.rerun import Rerun, condition_names, plan_for
+from tasks.freeze import Plan
+from tasks.rerun import Rerun, checked_plan, condition_names
 from tasks.retry import next_retry, unmeasured_reasons
-from tasks.spending import check_prices
 
 
 def run_study(study: Study, rerun: Rerun, *, store: Path, limit: int | None, replicates: int | None, rest: str = "") -> None:
@@ -41,9 +40,7 @@ def run_study(study: Study, rerun: Rerun, *, store: Path, limit: int | None, rep
     """
     # Everything that can be wrong with the study, its data, its engine and its keys is said before a server is started.
     known = Store(store.absolute())
-    plan = plan_for(study, known, rerun, limit=limit, replicates=replicates)
-    check_keys(plan)
-    check_prices(plan)
+    plan = checked_plan(study, known, rerun, limit=limit, replicates=replicates)
     opened = Store.open(store)
     if rerun.retry_unmeasured and (nothing := _nothing_to_ask(plan, opened)):
         typer.echo(nothing)
@@ -54,10 +51,10 @@ def run_study(study: Study, rerun: Rerun, *, store: Path, limit: int | None, rep
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     typer.echo(f"Prefect dashboard: {server.dashboard_url}", err=True)
     # Prefect reads its settings from the environment when it is imported, so not before this line.
-    from flows.study import WATCHER, noise_study  # noqa: PLC0415
+    from flows.study import PLAN, WATCHER, noise_study  # noqa: PLC0415
 
     with watching() as watcher:
-        token = WATCHER.set(watcher)
+        shown, planned = WATCHER.set(watcher), PLAN.set(plan)
         try:
             result = noise_study(
                 study,
@@ -70,7 +67,8 @@ def run_study(study: Study, rerun: Rerun, *, store: Path, limit: int | None, rep
                 why=rerun.why,
             )
         finally:
-            WATCHER.reset(token)
+            PLAN.reset(planned)
+            WATCHER.reset(shown)
     if result.summary is None:
         typer.echo(_left(plan.study, result.shards, result.left, rest))
         return

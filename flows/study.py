@@ -24,14 +24,13 @@ from schemas.study import Study
 from tasks import nodes
 from tasks.again import cells_to_make
 from tasks.analyse import SHARD as ANALYSIS_SHARD
-from tasks.freeze import Plan, check_keys
+from tasks.freeze import Plan
 from tasks.load import SHARD as TASKS_SHARD
 from tasks.plan import Shard, judge_shards, measured_shards, probe_shards, shards_before, with_what_is_before
 from tasks.preflight import shard_name as preflight_shard
 from tasks.progress import NoWatcher, Progress, Watcher
-from tasks.rerun import Rerun, plan_for
+from tasks.rerun import Rerun, checked_plan
 from tasks.retry import begin_retry, end_retry
-from tasks.spending import check_prices
 from tasks.workshop import Workshop
 
 SHARDS_IN_FLIGHT = 2
@@ -40,6 +39,8 @@ SHARDS_IN_FLIGHT = 2
 WATCHER: ContextVar[Watcher | None] = ContextVar("evalnoise_watcher", default=None)
 """Who is shown the progress; set around the flow's call, because a flow's parameters are stored by the server."""
 
+PLAN: ContextVar[Plan | None] = ContextVar("evalnoise_plan", default=None)
+"""What the caller has planned with the same arguments, and checked; set as the watcher is. None: the flow plans."""
 
 _NODES: Final[dict[str, Task[..., None]]] = {
     "measure": nodes.measure_node,
@@ -112,9 +113,7 @@ def execute(
     Raises the typed errors of its stages; what was sealed or journalled before is kept.
     """
     opened = Store.open(store)
-    plan = plan_for(study, opened, rerun, limit=limit, replicates=replicates)
-    check_keys(plan)
-    check_prices(plan)
+    plan = PLAN.get() or checked_plan(study, opened, rerun, limit=limit, replicates=replicates)
     progress = Progress(WATCHER.get() or NoWatcher())
     with opened.study(plan.study.study, plan.digest).lock(command=f"noise-study {plan.digest[:12]}"):
         # Before the workshop looks at what has been spent: what is inherited counts.

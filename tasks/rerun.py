@@ -9,7 +9,8 @@ from evalnoise.store.store import Store, StudyStore
 from schemas.errors import StoreError, StudyError
 from schemas.protocol import Protocol
 from schemas.study import Study
-from tasks.freeze import Plan, resolve
+from tasks.freeze import Plan, check_keys, resolve
+from tasks.spending import check_prices
 from tasks.successor import like, successor
 
 NEWEST = "newest"
@@ -38,6 +39,14 @@ def plan_for(study: Study, store: Store, rerun: Rerun, *, limit: int | None = No
         named = "" if rerun.extend_from == NEWEST else rerun.extend_from
         return successor(plan, store, extend_from=named, why=rerun.why)
     return _sealed(plan, store) if rerun.retry_unmeasured else plan
+
+
+def checked_plan(study: Study, store: Store, rerun: Rerun, *, limit: int | None = None, replicates: int | None = None) -> Plan:
+    """The plan that a run follows, with its keys and prices there. Raises what `plan_for` raises, ProviderError and BudgetError."""
+    plan = plan_for(study, store, rerun, limit=limit, replicates=replicates)
+    check_keys(plan)
+    check_prices(plan)
+    return plan
 
 
 def check_conditions(study: Study, names: tuple[str, ...]) -> None:
