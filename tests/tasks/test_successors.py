@@ -11,6 +11,7 @@ import pytest
 
 from evalnoise.store.inherit import inherited_note
 from evalnoise.store.store import Store, StudyStore
+from flows import study as flow
 from schemas.errors import DataError, StudyError, SuccessorError
 from schemas.study import Study
 from schemas.tables import CALLS, EXECUTIONS, GENERATIONS, OUTCOMES, PREFLIGHT, TABLES, TASKS, VERDICTS, Table
@@ -78,6 +79,18 @@ def test_an_extended_study_has_the_rows_of_a_fresh_one(whole, two, tmp_path) -> 
     assert (sent, some, none) == (planned, True, False)
     ((paid,),) = stages.rows(two, f"select sum(inherited_sendings) from costs where protocol <> '{done.protocol}'")
     assert paid == 0
+
+
+def test_a_plan_that_the_caller_made_is_followed(whole, made, monkeypatch) -> None:
+    """The command line plans before it starts a server, and the flow does not do it again."""
+    monkeypatch.setattr(flow, "checked_plan", lambda *_, **__: pytest.fail("planned twice"))
+    plan = resolve(study(), limit=6)
+    token = flow.PLAN.set(plan)
+    try:
+        assert whole.run(study(), made).protocol == plan.digest
+    finally:
+        flow.PLAN.reset(token)
+    assert whole.ran == ["freeze"]
 
 
 def test_only_the_new_replicate_is_measured_and_no_call_or_verification_is_repeated(whole, two, monkeypatch) -> None:
