@@ -71,7 +71,7 @@ def test_what_the_policy_makes_of_an_answer(tmp_path, policy, expected) -> None:
     # The first reply is a whole answer to the first task and not to others, so it is made for each.
     model = Model(lambda task, _: odd_reply(task, NAMES.index(task.id)))
     with serve(script=model) as server:
-        stages.run(study(server.url, stack={"responses": policy}, replicates=1), tmp_path / "s", limit=len(REPLIES))
+        stages.run(study(server.url, stack={"responses": policy}, replicates=1), tmp_path / "s", limit=len(REPLIES), analysed=False)
     query = "select outcome, reason, response_class, score from outcomes order by position"
     scores = {"pass": 1.0, "fail": 0.0, "unmeasured": None}
     assert stages.rows(tmp_path / "s", query) == [
@@ -104,7 +104,7 @@ def test_the_policy_is_part_of_the_protocol_and_the_limits_are_not() -> None:
 def test_a_refusal_is_reverified_as_the_failure_that_it_is(tmp_path) -> None:
     conditions = [*LIVE, {"name": "again", "kind": "reverify", "source": {"condition": "live"}}]
     with serve(script=first_is(REFUSED)) as server:
-        stages.run(study(server.url, conditions=conditions), tmp_path / "s", limit=2)
+        stages.run(study(server.url, conditions=conditions), tmp_path / "s", limit=2, analysed=False)
     query = "select condition, outcome, reason, response_class from outcomes where position = 0 and replicate = 0 order by 1"
     assert stages.rows(tmp_path / "s", query) == [("again", "fail", "refusal", ""), ("live", "fail", "refusal", "refusal")]
 
@@ -113,7 +113,7 @@ def test_a_replay_has_the_classes_of_its_source_and_stops_for_none_of_them(tmp_p
     conditions = [*LIVE, {"name": "replay", "kind": "replay", "source": {"condition": "live"}}]
     odd = {NAMES[0]: WHOLE_CUT, NAMES[1]: REFUSED, NAMES[2]: WIRE.error(400, "invalid_request_error")}
     with serve(script=Model(lambda task, _: odd.get(task.id))) as server:
-        stages.run(study(server.url, conditions=conditions), tmp_path / "s", limit=4)
+        stages.run(study(server.url, conditions=conditions), tmp_path / "s", limit=4, analysed=False)
     query = "select outcome, reason, response_class from outcomes where condition = '{}' and replicate = 1 order by position"
     live, replay = (stages.rows(tmp_path / "s", query.format(name)) for name in ("live", "replay"))
     assert live == replay
@@ -237,7 +237,9 @@ def test_what_a_judges_answer_becomes(tmp_path, changes, expected) -> None:
     """Hard input 4: what the text says is kept beside the verdict that it counts as."""
     script, _ = judging(WIRE.answer(SAYS_FAIL, finish="length"))
     with serve(script=script) as server:
-        stages.run(study(server.url, conditions=JUDGED, judge=judge(server.url, **changes)), tmp_path / "s", limit=1)
+        stages.run(
+            study(server.url, conditions=JUDGED, judge=judge(server.url, **changes)), tmp_path / "s", limit=1, analysed=False
+        )
     query = "select distinct verdict, reason, response_class, stated, confidence from verdicts"
     assert stages.rows(tmp_path / "s", query) == [expected]
     assert stages.rows(tmp_path / "s", "select distinct text from verdicts") == [(SAYS_FAIL,)]

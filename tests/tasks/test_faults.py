@@ -64,26 +64,27 @@ def first_outcome(root: Path) -> tuple[str, str]:
     return stages.rows(root, query)[0]
 
 
-@pytest.mark.parametrize(
-    ("reply", "outcome", "reason"),
-    [
-        (WIRE.error(400, "invalid_request_error", "no such thing"), "unmeasured", "provider"),
-        (WIRE.answer("I am sorry, I cannot do that for you today."), "fail", "no-candidate"),
-        (WIRE.answer("```python\ndef alternating_digits(n):\n    return (\n```"), "fail", "syntax-error"),
-        (WIRE.answer("```python\ndef other(n):\n    return 1\n```"), "fail", "missing-entry-point"),
-        (WIRE.answer("```python\ndef alternating_digits(n):\n    return 1 / 0\n```"), "fail", "exception"),
-        (WIRE.answer("```python\ndef alternating_digits(n):\n    return n\n```"), "fail", "mismatch"),
-    ],
-)
-def test_what_an_answer_becomes(tmp_path, reply, outcome, reason) -> None:
-    with serve(script=Model(**{FIRST: reply})) as server:
+def test_what_an_answer_becomes(tmp_path) -> None:
+    """Six tasks of twelve, each answered in its own odd way; the others by their canonical solutions."""
+    odd = list(TASKS)[:6]
+    refused, prose, broken, other, raising, wrong = (TASKS[name].entry_point for name in odd)
+    replies = {
+        refused: (WIRE.error(400, "invalid_request_error", "no such thing"), "unmeasured", "provider"),
+        prose: (WIRE.answer("I am sorry, I cannot do that for you today."), "fail", "no-candidate"),
+        broken: (WIRE.answer(f"```python\ndef {broken}(n):\n    return (\n```"), "fail", "syntax-error"),
+        other: (WIRE.answer("```python\ndef other(n):\n    return 1\n```"), "fail", "missing-entry-point"),
+        raising: (WIRE.answer(f"```python\ndef {raising}(*_):\n    return 1 / 0\n```"), "fail", "exception"),
+        wrong: (WIRE.answer(f"```python\ndef {wrong}(*_):\n    return 'no such value'\n```"), "fail", "mismatch"),
+    }
+    model = Model()
+    model.odd = {name: reply for name, (reply, *_) in zip(odd, replies.values(), strict=True)}
+    with serve(script=model) as server:
         stages.run(study(server.url), tmp_path / "s", limit=12)
-    assert first_outcome(tmp_path / "s") == (outcome, reason)
-    unmeasured = 2 if outcome == "unmeasured" else 0
-    passed = "select count(*) filter (where outcome = 'pass'), count(*) filter (where outcome = 'unmeasured') from outcomes"
-    assert stages.rows(tmp_path / "s", passed) == [(22, unmeasured)]
-    score = stages.rows(tmp_path / "s", "select score, n_unmeasured from noise_floor")[0]
-    assert score == ((1.0, 2) if unmeasured else (pytest.approx(11 / 12), 0))
+    found = stages.rows(tmp_path / "s", "select outcome, reason from outcomes order by position, replicate")
+    expected = [(outcome, reason) for _, outcome, reason in replies.values()] + [("pass", "pass")] * 6
+    assert found == [one for one in expected for _ in range(2)]
+    # What is unmeasured is left out of the score, and is no failure in it.
+    assert stages.rows(tmp_path / "s", "select score, n_unmeasured from noise_floor") == [(pytest.approx(6 / 11), 2)]
 
 
 def test_a_provider_that_fails_too_often_stops_before_the_shard_is_sealed_and_its_answers_are_kept(tmp_path) -> None:
@@ -94,7 +95,7 @@ def test_a_provider_that_fails_too_often_stops_before_the_shard_is_sealed_and_it
             stages.run(study(server.url), tmp_path / "s", limit=12)
         before = model.calls
         model.odd.clear()
-        stages.run(study(server.url), tmp_path / "s", limit=12)
+        stages.run(study(server.url), tmp_path / "s", limit=12, analysed=False)
     # 8 answers of the first shard were journalled; its other 4 and the second shard's 12 are asked now.
     assert (before, model.calls - before) == (12, 16)
     assert stages.rows(tmp_path / "s", "select count(*), count(*) filter (where outcome = 'pass') from outcomes") == [(24, 24)]
@@ -153,7 +154,7 @@ def test_a_failure_that_can_pass_is_never_sealed_and_a_refused_request_is_asked_
         (sealed,) = Store.open(tmp_path / "s").studies()
         assert not any(name.startswith("measure~") for name in sealed.manifest.live)
         plan.odd[next(iter(plan.odd))] = WIRE.error(400, "invalid_request_error", "too odd")
-        stages.run(study(server.url), tmp_path / "s", limit=12)
+        stages.run(study(server.url), tmp_path / "s", limit=12, analysed=False)
     assert first_outcome(tmp_path / "s") == ("unmeasured", "provider")
     # 12 calls, 1 again in the second run, 1 in the third, and the 12 of the second replicate.
     assert plan.calls == 26

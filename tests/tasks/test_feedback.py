@@ -38,7 +38,9 @@ def conversation(tmp_path: Path, answer: str, **stack: Any) -> tuple[list[dict[s
         lambda task, before: WIRE.answer(answer, answer_id=f"odd-{before}") if (task.id, before) == (NAMES[0], 0) else None
     )
     with serve(script=model) as server:
-        stages.run(study(server.url, stack={"retry": "with-feedback"} | stack, replicates=1), tmp_path / "s", limit=1)
+        stages.run(
+            study(server.url, stack={"retry": "with-feedback"} | stack, replicates=1), tmp_path / "s", limit=1, analysed=False
+        )
     first, second = (body for _, body in model.bodies)
     assert {**first, "messages": ()} == {**second, "messages": ()}
     assert second["messages"][0]["content"].startswith(first["messages"][0]["content"])
@@ -98,7 +100,7 @@ def test_a_replay_answers_the_conversation_from_its_recording(tmp_path) -> None:
     model = Model(lambda task, before: WIRE.answer(WRONG) if before in wrong.get(task.id, ()) else None)
     with serve(script=model) as server:
         plan = study(server.url, stack={"retry": "with-feedback"}, conditions=conditions, limits={"concurrency": 1})
-        stages.run(plan, tmp_path / "s", limit=3)
+        stages.run(plan, tmp_path / "s", limit=3, analysed=False)
     query = "select outcome, reason, attempts from outcomes where condition = '{}' and replicate = 0 order by position"
     live, replay = (stages.rows(tmp_path / "s", query.format(name)) for name in ("live", "replay"))
     assert live == replay == [("pass", "pass", 2), ("fail", "missing-entry-point", 2), ("pass", "pass", 1)]
@@ -173,7 +175,7 @@ def test_a_second_request_that_the_server_refused_is_not_asked_again(tmp_path) -
     model = Model(lambda _, before: WIRE.answer(WRONG) if before == 0 else refused)
     with serve(script=model) as server:
         plan = study(server.url, stack={"retry": "with-feedback"}, replicates=1)
-        stages.run(plan, tmp_path / "s", limit=1)
+        stages.run(plan, tmp_path / "s", limit=1, analysed=False)
         with stages.opened(plan, tmp_path / "s", limit=1) as shop:
             assert stages.rows(tmp_path / "s", "select reason, attempts from outcomes") == [("provider", 2)]
             assert next_retry(shop.plan, shop.study_store) is None

@@ -151,7 +151,9 @@ def test_a_recording_that_changes_between_plan_and_use_is_refused(kept, tmp_path
 def test_a_retry_that_was_not_recorded_leaves_its_cell_unmeasured(kept, tmp_path):
     """The recorded cells passed at once, and this verification does not agree: no second answer is invented."""
     provider = {"name": "recording", "path": str(kept), "of": OPENAI}
-    stages.run(study("r", provider, "resample", [{"name": "live", "kind": "live"}], replicates=2), tmp_path / "s", limit=2)
+    stages.run(
+        study("r", provider, "resample", [{"name": "live", "kind": "live"}], replicates=2), tmp_path / "s", limit=2, analysed=False
+    )
     told = stages.rows(tmp_path / "s", "select distinct outcome, reason, attempts from outcomes")
     assert told == [("unmeasured", "replay-miss", 2)]
 

@@ -232,7 +232,7 @@ def test_public_generations_replay_from_a_folder_to_their_published_verdicts(sha
         stacks=[stack],
         conditions=[{"name": "live", "kind": "live"}],
     )
-    stages.run(Study.model_validate(plan | {"replicates": 4}), tmp_path / "s", limit=25)
+    stages.run(Study.model_validate(plan | {"replicates": 4}), tmp_path / "s", limit=25, analysed=False)
     published = {}
     for line in path.read_text().splitlines()[:25]:
         row = json.loads(line)
@@ -254,7 +254,7 @@ def test_evalplus_samples_replay_from_a_folder(shared, tmp_path):
     stack = {"name": "a", "model": "m", "provider": imported(tmp_path / "s", Form.EVALPLUS, path), "verifier": stages.PROCESS}
     benchmark = {"name": "evalplus", "dataset": "humaneval", "path": str(official)}
     plan = stages.body(benchmark=benchmark, stacks=[stack], conditions=[{"name": "live", "kind": "live"}], replicates=2)
-    stages.run(Study.model_validate(plan), tmp_path / "s", limit=3)
+    stages.run(Study.model_validate(plan), tmp_path / "s", limit=3, analysed=False)
     query = "select replicate, outcome, count(*) from outcomes group by all order by 1"
     assert stages.rows(tmp_path / "s", query) == [(0, "pass", 3), (1, "fail", 3)]
     with pytest.raises(ReplayMissError, match="none of HumanEval/3"):

@@ -66,7 +66,7 @@ def test_a_run_stops_before_it_passes_the_limit_and_a_raised_one_goes_on(tmp_pat
         with pytest.raises(BudgetError):
             stages.run(study(server.url, limits={"max_cost": 0.021, "concurrency": 4}), tmp_path / "s", limit=6)
         assert model.calls == first
-        stages.run(study(server.url, limits={"max_cost": 1.0}), tmp_path / "s", limit=6)
+        stages.run(study(server.url, limits={"max_cost": 1.0}), tmp_path / "s", limit=6, analysed=False)
     assert model.calls == 12
     totals = "select calls, sendings, lost_sendings, cost_usd, cost_unknown, prices from costs"
     assert stages.rows(tmp_path / "s", totals) == [(12, 12, 0, pytest.approx(12 * EACH), 0, "study")]
@@ -114,7 +114,7 @@ def test_a_table_of_ones_own_prices_a_local_server_too(tmp_path) -> None:
     with serve(script=model) as server:
         priced = study(server.url, priced=False, limits={"max_cost": 1.0}, prices=str(path))
         check_prices(resolve(priced, limit=6))
-        stages.run(priced, tmp_path / "s", limit=6)
+        stages.run(priced, tmp_path / "s", limit=6, analysed=False)
     ((cost, source),) = stages.rows(tmp_path / "s", "select cost_usd, prices from costs")
     assert cost == pytest.approx(12 * EACH)
     assert source.startswith("2026-01-02 ")
@@ -147,7 +147,7 @@ def test_a_shard_that_is_being_asked_again_counts_by_its_journal(tmp_path) -> No
 
     with serve(script=Model()) as server:
         plan = resolve(study(server.url, limits={"max_cost": 1.0}), limit=6)
-        stages.run(plan.study, tmp_path / "s", limit=6)
+        stages.run(plan.study, tmp_path / "s", limit=6, analysed=False)
         opened = Store.open(tmp_path / "s").study(plan.study.study, plan.digest)
         (first, _) = measured_shards(plan.study, 6)
         retry = Retry(1, "2026-01-02T03:04:05+00:00", {first.name: frozenset({TASKS[0].id})}, {})
