@@ -14,9 +14,16 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import Result
+from typer.testing import CliRunner
 
 from evalnoise.benchmarks.load import load_benchmark
+from evalnoise.report.summary import read_summary, refuse_blocked
 from evalnoise.store.store import Store
+from evalnoise.studyfile.load import load_study
+from flows import runner
+from flows.cli import app
+from schemas.errors import BlockedError
 from schemas.study import StarterBenchmark
 from schemas.tables import GENERATIONS, OUTCOMES, VERDICTS
 from tests.flows.conftest import COMMAND, ROOT
@@ -25,9 +32,15 @@ from tests.support.stores import file_digests
 from tests.wire.dialects import OpenAIDialect
 from tests.wire.server import Received, Reply, serve
 
-SMALL = ("--limit", "4", "--set", "stacks.0.verifier.executor=process", "--set", "limits.shard_cells=2")
+CHANGES = ["stacks.0.verifier.executor=process", "limits.shard_cells=2", "judge.repeats=2", "analysis.resamples=200"]
+SMALL = ("--limit", "4", *(word for change in CHANGES for word in ("--set", change)))
 SLOW = ("--set", "stacks.0.provider.latency=0.05", "--set", "limits.concurrency=1")
 STUDY = "studies/starter.yaml"
+
+
+def in_process(*arguments: str | Path) -> Result:
+    """A command that needs no server, without the second that an interpreter takes to start."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +51,9 @@ def two(evalnoise, tmp_path_factory) -> Path:
     part = evalnoise("run", STUDY, *options, "--only", "temperature-zero")
     assert part.returncode == 0, part.stderr
     assert part.stdout.strip() == (
-        "Sealed: 4 of 36 shards. Left: live 4, replay 4, reverify 4, judge-noisy 10, judge-exact 10. The rest, and the analysis:"
+        "Sealed: 4 of 24 shards. Left: live 4, replay 4, reverify 4, judge-noisy 4, judge-exact 4. The rest, and the analysis:"
         f" evalnoise run studies/starter.yaml --store {store} --limit 4 --replicates 2 --set stacks.0.verifier.executor=process"
-        " --set limits.shard_cells=2"
+        " --set limits.shard_cells=2 --set judge.repeats=2 --set analysis.resamples=200"
     )
     done = evalnoise("run", STUDY, *options)
     assert done.returncode == 0, done.stderr
@@ -58,8 +71,8 @@ def test_an_extension_is_killed_twice_and_goes_on_and_says_what_it_is(two, envir
         while run.poll() is None and len(sealed(two)) < begun + 2:
             time.sleep(0.02)
         if not begun:
-            second = evalnoise("retry", STUDY, "--unmeasured", "--store", two, "--replicates", "2", *SMALL)
-            assert second.returncode == 5
+            second = in_process("retry", STUDY, "--unmeasured", "--store", two, "--replicates", "2", *SMALL)
+            assert second.exit_code == 5
             assert f"process {run.pid}" in second.stderr
         run.send_signal(signal.SIGKILL)
         run.wait()
@@ -68,14 +81,13 @@ def test_an_extension_is_killed_twice_and_goes_on_and_says_what_it_is(two, envir
     assert f"Successor of {before.protocol[:12]}, not blind: w was not resolved." in done.stdout
     _, after = Store.open(two).studies()
     once = [shard for shard, times in after.manifest.live.items() if len({file.commit for file in times}) == 1]
-    assert len(once) == len(after.manifest.planned) == 3 + 2 * 4 * 4 + 20
-    status = evalnoise("status", "--store", two).stdout
+    assert len(once) == len(after.manifest.planned) == 3 + 2 * 4 * 4 + 8
+    status = in_process("status", "--store", two).stdout
     line = f"starter {after.protocol[:12]}: successor of {before.protocol[:12]}, not blind: w was not resolved; "
     assert re.search(rf"^{line}\d+ of its requests were sent there$", status, re.MULTILINE)
     # A study that was planned with four replicates has the same cells.
-    fresh = evalnoise("run", STUDY, "--store", two, "--replicates", "4", *SMALL)
-    assert fresh.returncode == 0, fresh.stderr
-    digest = Store.open(two).studies()[-1].protocol
+    digest = stages.run(load_study(Path(STUDY), [*CHANGES, "replicates=4"]), two, limit=4)
+    assert digest != after.protocol
     cells = "select condition, replicate, task_id, outcome, reason, attempts, candidate_sha256 from outcomes where protocol"
     ours, theirs = (stages.rows(two, f"{cells} = '{one}' order by all") for one in (after.protocol, digest))
     assert ours == theirs
@@ -90,17 +102,17 @@ def sealed(store: Path) -> list[str]:
 
 
 @pytest.mark.prefect
-def test_one_condition_first_gives_the_bytes_of_an_undisturbed_run(two, evalnoise, tmp_path) -> None:
-    calm = evalnoise("run", STUDY, "--store", tmp_path / "calm", "--replicates", "2", *SMALL)
-    assert calm.returncode == 0, calm.stderr
+def test_one_condition_first_gives_the_bytes_of_an_undisturbed_run(two, tmp_path) -> None:
+    stages.run(load_study(Path(STUDY), [*CHANGES, "replicates=2"]), tmp_path / "calm", limit=4)
     ours, (theirs,) = Store.open(two).studies()[0], Store.open(tmp_path / "calm").studies()
     assert ours.protocol == theirs.protocol
     for table in (OUTCOMES, GENERATIONS, VERDICTS):
         assert file_digests(ours, table) == file_digests(theirs, table)
 
 
-def test_what_cannot_be_is_said_before_a_server_is_started(evalnoise, tmp_path) -> None:
-    store = tmp_path / "s"
+def test_what_cannot_be_is_said_before_a_server_is_started(monkeypatch, tmp_path) -> None:
+    store, started = tmp_path / "s", []
+    monkeypatch.setattr(runner, "ensure_server", lambda: started.append(1))
     cases = {
         3: [
             (["run", STUDY, "--only", "temprature-zero"], "Did you mean temperature-zero?"),
@@ -115,25 +127,26 @@ def test_what_cannot_be_is_said_before_a_server_is_started(evalnoise, tmp_path) 
     }
     for code, commands in cases.items():
         for command, said in commands:
-            done = evalnoise(*command, "--store", store, *SMALL)
-            assert done.returncode == code, (command, done.stderr)
+            done = in_process(*command, "--store", store, *SMALL)
+            assert done.exit_code == code, (command, done.output, done.exception)
+            assert isinstance(done.exception, SystemExit)  # no traceback
             assert said in done.stderr
-            assert "Traceback" not in done.stderr
             assert "dashboard" not in done.stderr
+    assert not started
     assert not (store / "studies").exists()
 
 
 @pytest.mark.prefect
-def test_nothing_to_ask_again_is_no_error(two, evalnoise) -> None:
-    done = evalnoise("retry", STUDY, "--unmeasured", "--store", two, "--replicates", "2", *SMALL)
-    assert done.returncode == 0, done.stderr
+def test_nothing_to_ask_again_is_no_error(two) -> None:
+    done = in_process("retry", STUDY, "--unmeasured", "--store", two, "--replicates", "2", *SMALL)
+    assert done.exit_code == 0, done.output
     assert re.fullmatch(
         r"Nothing to ask again: every sealed cell of study starter, protocol [0-9a-f]{12} has an outcome\.\n", done.stdout
     )
     assert "dashboard" not in done.stderr
 
 
-TASKS = load_benchmark(StarterBenchmark(name="starter")).tasks[:8]
+TASKS = load_benchmark(StarterBenchmark(name="starter")).tasks[:4]
 
 
 class Model:
@@ -158,7 +171,7 @@ class Model:
 
 
 @pytest.mark.prefect
-def test_a_retry_is_killed_and_goes_on_without_paying_twice(environment, evalnoise, tmp_path) -> None:
+def test_a_retry_is_killed_and_goes_on_without_paying_twice(environment, evalnoise, monkeypatch, tmp_path) -> None:
     model, store = Model(), tmp_path / "s"
     with serve(script=model) as server:
         provider = {"name": "openai", "base_url": f"{server.url}/v1", "max_retries": 0, "timeout": 10.0}
@@ -169,10 +182,12 @@ def test_a_retry_is_killed_and_goes_on_without_paying_twice(environment, evalnoi
             limits={"max_share": {"malformed": 1.0}, "concurrency": 1},
         )
         (tmp_path / "study.yaml").write_text(yaml.safe_dump(body))
-        options = [str(tmp_path / "study.yaml"), "--store", str(store), "--limit", "8"]
+        options = [str(tmp_path / "study.yaml"), "--store", str(store), "--limit", "4"]
         key = {"OPENAI_API_KEY": "sk-0123456789abcdef"}
-        # A quarter of the cells has no outcome, so the numbers are blocked.
-        assert evalnoise("run", *options, **key).returncode == 9
+        monkeypatch.setenv("OPENAI_API_KEY", key["OPENAI_API_KEY"])
+        digest = stages.run(load_study(tmp_path / "study.yaml"), store, limit=4)
+        with pytest.raises(BlockedError):  # half of the cells has no outcome
+            refuse_blocked(read_summary(store, body["study"], digest))
         model.mended = True
         model.asked.clear()
         retry = ["retry", *options, "--unmeasured"]
@@ -189,6 +204,6 @@ def test_a_retry_is_killed_and_goes_on_without_paying_twice(environment, evalnoi
     assert model.asked.keys() == {TASKS[0].id, TASKS[1].id}
     assert model.asked.total() in (4, 5)  # the one in flight may come twice
     assert stages.rows(store, "select condition, outcome, count(*) from outcomes group by all order by all") == [
-        ("live", "pass", 16),
-        ("replay", "pass", 16),
+        ("live", "pass", 8),
+        ("replay", "pass", 8),
     ]
