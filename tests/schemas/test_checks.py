@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 from schemas.checks import check_queries
-from tests.support.check_tables import empty_tables, found, put, sentence
+from tests.support.check_tables import empty_tables, found, put, put_all, sentence
 
 
 @pytest.fixture
@@ -18,13 +19,13 @@ def tables() -> duckdb.DuckDBPyConnection:
 
 
 def cells(connection: duckdb.DuckDBPyConnection, **reasons: int) -> None:
-    number = 0
+    rows: list[dict[str, Any]] = []
     for reason, count in reasons.items():
         name = reason.replace("_", "-")
         outcome = "pass" if name == "pass" else "fail" if name == "mismatch" else "unmeasured"
-        for _ in range(count):
-            put(connection, "outcomes", task_id=f"t{number}", position=number, outcome=outcome, reason=name)
-            number += 1
+        places = range(len(rows), len(rows) + count)
+        rows += [{"task_id": f"t{number}", "position": number, "outcome": outcome, "reason": name} for number in places]
+    put_all(connection, "outcomes", rows)
 
 
 def test_there_is_a_test_for_each_check() -> None:
@@ -64,10 +65,8 @@ def test_preflight_failed(tables) -> None:
     [(0, 10, False), (1, 10, False), (1, 9, True), (11, 100, True), (0, 800, False), (3, 378, False), (2, 4, True)],
 )
 def test_preflight_lost(tables, lost: int, tasks: int, blocks: bool) -> None:
-    for number in range(tasks):
-        passed = number >= lost
-        outcome = "pass" if passed else "unmeasured"
-        put(tables, "preflight", task_id=f"t{number}", position=number, outcome=outcome, reason="pass" if passed else "mismatch")
+    ends = [{"outcome": "unmeasured", "reason": "mismatch"}] * lost + [{"outcome": "pass", "reason": "pass"}] * (tasks - lost)
+    put_all(tables, "preflight", [{"task_id": f"t{number}", "position": number, **end} for number, end in enumerate(ends)])
     assert found(tables, "preflight_lost") == ([("a", "", "error", True, float(lost))] if blocks else [])
     if blocks:
         assert f"{lost} of {tasks} tasks" in sentence(tables, "preflight_lost")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from schemas.tables import BUDGETS, ESTIMATES, EXECUTIONS, GENERATIONS, OUTCOMES, VERDICTS
 from schemas.views import load_views, reader_columns, sql_type
 
+TABLES = (EXECUTIONS, ESTIMATES, BUDGETS, OUTCOMES, GENERATIONS, VERDICTS)
 VIEWS = ("answer_counts", "near_limit_tasks", "verifier_noise", "verifier_noise_summary", "noise_floor_all")
 BASE: dict[str, Any] = {
     "study": "s", "protocol": "p", "benchmark": "b", "stack": "a", "condition": "again", "replicate": 0, "task_id": "t/0",
@@ -44,19 +46,29 @@ def earlier(*reasons: str) -> str:
     return json.dumps(facts, sort_keys=True)
 
 
-def connection(rows: Iterable[Row]) -> duckdb.DuckDBPyConnection:
+@cache
+def made_once() -> duckdb.DuckDBPyConnection:
+    """The tables and views: binding these takes longer than asking them."""
     made = duckdb.connect()
-    for table in (EXECUTIONS, ESTIMATES, BUDGETS, OUTCOMES, GENERATIONS, VERDICTS):
+    for table in TABLES:
         columns = ", ".join(f'"{column.name}" {sql_type(column)}' for column in reader_columns(table))
         made.execute(f"create table {table.name} ({columns})")
+    for view in load_views():
+        if view.name in VIEWS:
+            made.execute(view.sql)
+    return made
+
+
+def connection(rows: Iterable[Row]) -> duckdb.DuckDBPyConnection:
+    """The one connection, with these rows alone."""
+    made = made_once()
+    for table in TABLES:
+        made.execute(f"delete from {table.name}")
     names = list(BASE)
     marks = ", ".join("?" for _ in names)
     values = [[one[name] for name in names] for one in rows]
     if values:
         made.executemany(f"insert into executions ({', '.join(names)}) values ({marks})", values)
-    for view in load_views():
-        if view.name in VIEWS:
-            made.execute(view.sql)
     return made
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -16,7 +18,15 @@ _VIEWS = ("protocols", "task_counts", "answer_counts")
 
 
 def empty_tables() -> duckdb.DuckDBPyConnection:
-    """A database with every table and view that a check reads."""
+    """A database with every table and view that a check reads. There is one for all tests, because binding views takes long."""
+    connection = _made()
+    for name in (*TABLES, "protocols"):
+        connection.execute(f"delete from {name}")
+    return connection
+
+
+@cache
+def _made() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     for table in TABLES.values():
         columns = ", ".join(f'"{column.name}" {sql_type(column)}' for column in reader_columns(table))
@@ -29,10 +39,16 @@ def empty_tables() -> duckdb.DuckDBPyConnection:
 
 def put(connection: duckdb.DuckDBPyConnection, table: str, **values: Any) -> None:
     """A row with these values and those of `BASE`; null elsewhere."""
-    names = [column.name for column in reader_columns(TABLES[table])]
-    row = {name: value for name, value in (BASE | values).items() if name in names}
-    marks = ", ".join("?" for _ in row)
-    connection.execute(f"insert into {table} ({', '.join(row)}) values ({marks})", list(row.values()))
+    put_all(connection, table, [values])
+
+
+def put_all(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Such rows in one statement; all name the same columns."""
+    names = {column.name for column in reader_columns(TABLES[table])} & (BASE | rows[0]).keys()
+    columns = sorted(names)
+    marks = ", ".join(f"({', '.join('?' for _ in columns)})" for _ in rows)
+    values = [(BASE | row)[name] for row in rows for name in columns]
+    connection.execute(f"insert into {table} ({', '.join(columns)}) values {marks}", values)
 
 
 def found(connection: duckdb.DuckDBPyConnection, check: str) -> list[tuple[Any, ...]]:

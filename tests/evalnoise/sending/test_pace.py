@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import pytest
 
@@ -25,9 +26,9 @@ def moments(pacer: Pacer, load: Load, count: int) -> list[float]:
 @pytest.mark.parametrize("per_minute", [1, 7, 60, 601, 5000])
 def test_no_minute_sees_more_requests_than_allowed_and_not_many_fewer(per_minute) -> None:
     times = moments(Pacer(requests_per_minute=per_minute), SMALL, 3 * per_minute + 1)
+    assert times == sorted(times)
     for index, begun in enumerate(times):
-        within = sum(1 for time in times[index : index + per_minute + 2] if time < begun + 60 - 1e-6)
-        assert within <= per_minute, begun
+        assert bisect_left(times, begun + 60 - 1e-6) - index <= per_minute, begun
     assert times[-1] <= 3 * 60 * 1.04 + 1
 
 

@@ -63,7 +63,7 @@ def test_some_rates_reach_it_at_unequal_runs(runs, w):
     assert variance_bound(w, *groups(np.array(runs))) == pytest.approx(-found.fun / len(r) ** 2, rel=1e-6)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(RUNS, st.data(), st.sampled_from([0.01, 0.05, 0.1]))
 def test_no_set_of_rates_beyond_the_limit_stays_silent(runs, data, alpha):
     """Any rates with a mean p(1-p) above the limit are all unanimous with probability under alpha."""
