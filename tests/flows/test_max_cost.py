@@ -6,10 +6,8 @@ import threading
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from evalnoise.benchmarks.load import load_benchmark
-from flows.cli import app
 from schemas.study import StarterBenchmark
 from tests.support import stages
 from tests.wire.dialects import OpenAIDialect
@@ -46,8 +44,8 @@ def test_a_run_that_stops_at_its_limit_of_cost(evalnoise, tmp_path) -> None:
         path.write_text(yaml.safe_dump(stages.body(stacks=[stack], conditions=conditions, replicates=2)))
         run = ("run", path, "--store", tmp_path / "s", "--limit", "6")
         unpriced = ("--set", "stacks.0.provider.output_usd_per_million=", "--set", "limits.max_cost=1")
-        refused = CliRunner().invoke(app, [str(word) for word in (*run, *unpriced)], env=key)  # before a server is needed
-        assert (refused.exit_code, model.calls) == (11, 0)
+        refused = evalnoise(*run, *unpriced, **key)
+        assert (refused.returncode, model.calls) == (11, 0)
         assert len(refused.stderr.strip().splitlines()) <= 2, refused.stderr
         stopped = evalnoise(*run, "--set", "limits.max_cost=0.03", **key)
         assert stopped.returncode == 11, stopped.stderr
