@@ -25,7 +25,9 @@ JUDGE = {
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("stages") / "store"
-    stages.run(Study.model_validate(stages.body(judge=JUDGE, replicates=4)), root, limit=12)
+    body = stages.body(judge=JUDGE, replicates=4)
+    body["stacks"][0]["verifier"] = stages.PROCESS | {"workers": 2}
+    stages.run(Study.model_validate(body), root, limit=12)
     return root
 
 
