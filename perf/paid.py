@@ -84,14 +84,17 @@ class Result:
         return exact and self.repeated <= self.in_flight and abs(self.cost - self.server_cost) < 1e-9
 
 
-def study(folder: Path, *, calls: int, kills: int, seed: int, environment: Mapping[str, str] = os.environ) -> Result:
+def study(
+    folder: Path, *, calls: int, kills: int, seed: int, replicates: int = REPLICATES, concurrency: int = CONCURRENCY,
+    environment: Mapping[str, str] = os.environ,
+) -> Result:  # fmt: skip
     """Run the study to its end through the kills. Raises SystemExit where a run fails."""
     tasks = folder / "tasks.jsonl"
-    tasks.write_text("".join(json.dumps(line) + "\n" for line in sums(calls // (2 * REPLICATES))))
+    tasks.write_text("".join(json.dumps(line) + "\n" for line in sums(calls // (2 * replicates))))
     ledger, store = folder / "server.jsonl", folder / "store"
     with wire_process(ledger, "--seed", str(seed), "--latency", "0.05") as url:
         file = folder / "paid.yaml"
-        file.write_text(_STUDY.format(tasks=tasks, url=url, replicates=REPLICATES, concurrency=CONCURRENCY, max_cost=calls))
+        file.write_text(_STUDY.format(tasks=tasks, url=url, replicates=replicates, concurrency=concurrency, max_cost=calls))
         rng = random.Random(seed)  # noqa: S311 - moments of a kill, no secret
         for number in range(kills):
             _killed(_run(file, store, environment), store, rng, answers=calls * (number + 1) // (kills + 2))

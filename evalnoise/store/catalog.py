@@ -227,7 +227,7 @@ def _frame(connection: duckdb.DuckDBPyConnection) -> None:
     # In one transaction, which spares a write to the disk for each.
     connection.execute("BEGIN")
     _create(connection, [table_view(table, [], hive=True) for table in TABLES.values()])
-    _create(connection, [made.sql for made in (*load_views(), *load_macros())])
+    _create(connection, [*(view.sql for view in load_views()), *(macro.sql for macro in load_macros())])
     connection.execute("COMMIT")
 
 

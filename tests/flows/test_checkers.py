@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
+from flows.cli import app
 from tests.support import stages
 from tests.support.distributions import install_the_guides_example
 
@@ -25,8 +28,8 @@ conditions:
   - {{name: live, kind: live}}
   - {{name: replay, kind: replay, source: {{condition: live}}}}
   - {{name: again, kind: reverify, source: {{condition: live}}}}
-replicates: 3
-analysis: {{resamples: 500}}
+replicates: 2
+analysis: {{resamples: 200}}
 """
 SORTED = {
     "prompt": "Write `f(xs)`: the members of xs.", "entry_point": "f", "reference": "def f(xs):\n    return sorted(xs)\n",
@@ -42,6 +45,11 @@ ANSWERS = [
     {"id": "a/sum", "kind": "answer", "prompt": "17 + 25?", "reference": "42"},
     {"id": "a/big", "kind": "answer", "prompt": "1,000 x 1,000?", "reference": "1,000,000"},
 ]
+
+
+def in_process(*arguments: str | Path, **environment: str) -> Result:
+    """A command that needs no server, without the second that an interpreter takes to start."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env=environment)
 
 
 def study(folder: Path, name: str, rows: list[dict[str, object]], verifier: dict[str, object]) -> Path:
@@ -73,8 +81,8 @@ def test_a_users_own_checker(docker_engine, evalnoise, tmp_path) -> None:
     }
     assert "in any order" in said["mismatch"]
     assert {executor for (executor,) in stages.rows(store, "select distinct executor from executions")} == {"docker"}
-    gone = evalnoise("run", file, "--store", store)
-    assert gone.returncode == 3
+    gone = in_process("run", file, "--store", store)
+    assert gone.exit_code == 3
     assert "stacks.0.verifier.checker: expected a registered checker" in gone.stderr
 
 
@@ -91,9 +99,9 @@ def test_test_bodies(docker_engine, evalnoise, tmp_path) -> None:
     assert stages.rows(store, "select distinct mutated_inputs from executions where outcome = 'pass'") == [(0,)]
 
 
-def test_answers_need_no_engine(evalnoise, tmp_path) -> None:
+def test_answers_need_no_engine(environment, evalnoise, tmp_path) -> None:
     file, store = study(tmp_path, "answers", ANSWERS, {"options": {"tolerance": 0.001}}), tmp_path / "store"
-    planned = evalnoise("plan", file, "--store", store, **NO_ENGINE)
+    planned = in_process("plan", file, "--store", store, **NO_ENGINE)
     assert 'Stack a: checker exact 1 (compare "auto", case false, tolerance 0.001), runs no code.' in planned.stdout
     done = evalnoise("run", file, "--store", store, **NO_ENGINE)
     assert done.returncode == 0, done.stderr
@@ -116,17 +124,17 @@ def test_answers_need_no_engine(evalnoise, tmp_path) -> None:
     assert failed
     assert all(expected[task] == detail for task, detail in failed)
     assert {rule for (rule,) in stages.rows(store, "select distinct extraction_rule from generations")} == {"answer-line"}
-    shown = evalnoise("show", "a/sum", "--store", store)
-    assert shown.returncode == 0, shown.stderr
+    shown = in_process("show", "a/sum", "--store", store)
+    assert shown.exit_code == 0, shown.output
     assert "a/sum  jsonl, position 2, answer" in shown.stdout
     assert "17 + 25?" in shown.stdout
-    doctor = evalnoise("doctor", file, "--store", store, **NO_ENGINE)
-    assert doctor.returncode == 0
+    doctor = in_process("doctor", file, "--store", store, **environment, **NO_ENGINE)
+    assert doctor.exit_code == 0
     assert "none answers, and this study needs none: its checkers run no code" in doctor.stdout
 
 
-def test_a_file_of_two_kinds_is_refused(evalnoise, tmp_path) -> None:
+def test_a_file_of_two_kinds_is_refused(tmp_path) -> None:
     file = study(tmp_path, "mixed", [*ANSWERS[:1], {"id": "t", **ROOT}], {})
-    done = evalnoise("plan", file, "--store", tmp_path / "store")
-    assert done.returncode == 4
+    done = in_process("plan", file, "--store", tmp_path / "store")
+    assert done.exit_code == 4
     assert "expected tasks of one kind, because a stack has one checker, found tasks of kind answer and function" in done.stderr

@@ -13,20 +13,25 @@ from pathlib import Path
 
 import pytest
 
+from evalnoise.studyfile.load import load_study
 from tests.flows.conftest import COMMAND, ROOT
+from tests.support import stages
 from tests.support.stores import differences, only_study
 
 pytestmark = pytest.mark.prefect
 KILLS = 3
 
 
+STUDY, LIMIT = "studies/starter.yaml", 12
+CHANGES = [
+    "stacks.0.verifier.executor=process", "limits.shard_cells=6", "stacks.0.provider.latency=0.02", "judge.probes.required=false",
+    "judge.repeats=2", "analysis.resamples=200", "replicates=3",
+]  # fmt: skip
+
+
 def arguments(store: Path) -> list[str]:
-    changes = (
-        "stacks.0.verifier.executor=process", "limits.shard_cells=6", "stacks.0.provider.latency=0.02",
-        "judge.probes.required=false",
-    )  # fmt: skip
-    options = [item for change in changes for item in ("--set", change)]
-    return ["run", "studies/starter.yaml", "--store", str(store), "--limit", "12", "--replicates", "3", *options]
+    options = [item for change in CHANGES for item in ("--set", change)]
+    return ["run", STUDY, "--store", str(store), "--limit", str(LIMIT), *options]
 
 
 def journal_records(store: Path, kind: str) -> Counter[str]:
@@ -61,11 +66,10 @@ def started(environment: dict[str, str], store: Path) -> subprocess.Popen[bytes]
 
 
 @pytest.fixture(scope="module")
-def calm(evalnoise, tmp_path_factory) -> Path:
-    """The store of a run that nobody disturbed."""
+def calm(tmp_path_factory) -> Path:
+    """The store of the same stages, which nobody disturbed."""
     store = tmp_path_factory.mktemp("calm") / "s"
-    done = evalnoise(*arguments(store))
-    assert done.returncode == 0, done.stderr
+    stages.run(load_study(Path(STUDY), CHANGES), store, limit=LIMIT)
     return store
 
 

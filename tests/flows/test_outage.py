@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from evalnoise.benchmarks.load import load_benchmark
 from evalnoise.store.store import Store
+from flows import runner
+from flows.cli import app
 from schemas.study import StarterBenchmark
 from tests.support import stages
 from tests.wire.dialects import OpenAIDialect
@@ -49,18 +52,8 @@ def study_file(folder: Path, url: str) -> Path:
     return path
 
 
-def test_a_call_that_fails_once_is_asked_again_in_the_same_run(evalnoise, tmp_path) -> None:
-    model = Stumbling(1)
-    with serve(script=model) as server:
-        path = study_file(tmp_path, server.url)
-        done = evalnoise("run", path, "--store", tmp_path / "s", "--limit", "6", OPENAI_API_KEY="sk-0123456789abcdef")
-    assert done.returncode == 0, done.stderr
-    assert model.calls == 13  # 6 tasks x 2 replicates, and the one that failed
-    assert stages.rows(tmp_path / "s", "select outcome, count(*) from outcomes group by 1") == [("pass", 24)]
-    assert "24/24 cells, 0 unmeasured" in done.stderr
-
-
 def test_a_provider_that_is_down_stops_the_run_with_nothing_sealed_and_no_traceback(evalnoise, tmp_path) -> None:
+    """And once it is up again, a call that fails is asked again in the same run."""
     model = Stumbling(10_000)
     with serve(script=model) as server:
         path = study_file(tmp_path, server.url)
@@ -71,16 +64,22 @@ def test_a_provider_that_is_down_stops_the_run_with_nothing_sealed_and_no_traceb
         assert "run the same command again" in done.stderr
         (study,) = Store.open(tmp_path / "s").studies()
         assert not any(name.startswith("measure~") for name in study.manifest.live)
-        model.failures = 0
+        before = model.calls
+        model.failures = before + 1
         again = evalnoise("run", path, "--store", tmp_path / "s", "--limit", "6", **key)
     assert again.returncode == 0, again.stderr
+    assert model.calls - before == 13  # 6 tasks x 2 replicates, and the one that failed
+    assert "24/24 cells, 0 unmeasured" in again.stderr
     assert stages.rows(tmp_path / "s", "select outcome, count(*) from outcomes group by 1") == [("pass", 24)]
 
 
-def test_a_missing_key_is_said_before_anything_is_written_or_started(evalnoise, tmp_path) -> None:
+def test_a_missing_key_is_said_before_anything_is_written_or_started(monkeypatch, tmp_path) -> None:
     path = study_file(tmp_path, "http://127.0.0.1:9")
-    done = evalnoise("run", path, "--store", tmp_path / "s", OPENAI_API_KEY="")
-    assert done.returncode == 8
+    started: list[int] = []
+    monkeypatch.setattr(runner, "ensure_server", lambda: started.append(1))
+    done = CliRunner().invoke(app, ["run", str(path), "--store", str(tmp_path / "s")], env={"OPENAI_API_KEY": ""})
+    assert done.exit_code == 8
+    assert not started
     assert "OPENAI_API_KEY" in done.stderr
     assert len(done.stderr.strip().splitlines()) <= 2, done.stderr
     assert not (tmp_path / "s" / "protocols").exists()

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.prefect
 
 
 def test_no_answer_is_lost_paid_twice_or_mistaken(environment, tmp_path) -> None:
-    result = study(tmp_path, calls=480, kills=3, seed=1, environment=environment)
+    result = study(tmp_path, calls=480, kills=3, seed=1, replicates=8, concurrency=16, environment=environment)
     assert result.cells == 480
     assert (result.wrong_cells, result.unmeasured, result.journalled_twice) == (0, 0, 0)
     assert result.repeated <= result.in_flight

@@ -5,15 +5,18 @@ from __future__ import annotations
 import base64
 import json
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from evalnoise.benchmarks.load import load_benchmark
 from evalnoise.providers.keys import forms
+from flows.cli import app
 from schemas.study import StarterBenchmark
 from tests.support import stages
 from tests.wire.dialects import HTML, AnthropicDialect, Dialect, OpenAIDialect, ResponsesDialect, event
@@ -58,9 +61,9 @@ class Hostile:
         return make(text, reasoning=f"the key {KEY} it is", answer_id=f"{KEY}-{number}", model=f"served by {KEY}", headers=headers)
 
 
-def study_file(folder: Path, url: str) -> Path:
+def study_file(folder: Path, url: str, dialects: Mapping[str, Dialect] = STACKS) -> Path:
     stacks = []
-    for name, wire in STACKS.items():
+    for name, wire in dialects.items():
         for stream in (False, True):
             provider = {
                 "name": wire.name,
@@ -99,11 +102,13 @@ def test_a_planted_key_is_nowhere(evalnoise, environment, tmp_path) -> None:
     with serve(script=model) as server:
         path, store = study_file(tmp_path, server.url), tmp_path / "s"
         run = evalnoise("run", path, "--store", store, "--limit", "4", PLANTED=KEY, PREFECT_LOGGING_LEVEL="DEBUG")
-        shown = [evalnoise("show", "--store", store), evalnoise("sql", "select * from calls", "--store", store, "--format", "csv")]
-        # And one that ends with an error that echoes it.
-        bad = study_file(tmp_path, f"{server.url}/nothing")
+        commands = (["show"], ["sql", "select * from calls", "--format", "csv"])
+        shown = [CliRunner().invoke(app, [*command, "--store", str(store)]) for command in commands]
+        # And one that ends with an error that echoes it: the first call's, so one dialect is enough.
+        bad = study_file(tmp_path, f"{server.url}/nothing", {"chat": STACKS["chat"]})
         failed = evalnoise("run", bad, "--store", tmp_path / "t", "--limit", "4", PLANTED=KEY)
     assert run.returncode == 0, run.stderr
+    assert [one.exit_code for one in shown] == [0, 0]
     assert model.calls > 30  # 24 calls, and sendings that failed among them
     assert failed.returncode != 0
     (redacted,) = stages.rows(store, "select count(*) from calls where response like '%[redacted]%'")[0]

@@ -12,13 +12,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flows.server import ensure_server, stop_server
+from flows.server_process import SERVER_SETTINGS
 
 pytestmark = pytest.mark.prefect
 
@@ -103,6 +104,8 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
         patch.setenv("PREFECT_HOME", str(folder / "prefect"))
         # Interpreters that start without compiled bytecode would take half of this test's time.
         patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        # Three runs ahead of a schedule are enough; the default is a hundred, which the server makes one by one.
+        patch.setitem(SERVER_SETTINGS, "PREFECT_SERVER_SERVICES_SCHEDULER_MAX_RUNS", "3")
         try:
             yield spend_a_night(folder, ensure_server().api_url, patch)
         finally:
@@ -150,8 +153,8 @@ def small_study(folder: Path) -> dict[str, object]:
 
 
 def schedule_once(client: Client, deployment: str, parameters: dict[str, object], log: Path) -> dict[str, Any]:
-    """Schedule the deployment every twenty seconds until a run of it is at work; that run."""
-    schedule = {"interval": 20, "anchor_date": datetime.now(UTC).isoformat(), "timezone": "UTC"}
+    """Schedule the deployment in ten seconds, and every twenty, until a run of it is at work; that run."""
+    schedule = {"interval": 20, "anchor_date": (datetime.now(UTC) + timedelta(seconds=10)).isoformat(), "timezone": "UTC"}
     (made,) = client.call("POST", f"/deployments/{deployment}/schedules", [{"schedule": schedule, "active": True}])
     # A changed deployment gets its runs within seconds, an unchanged one once a minute.
     client.call("PATCH", f"/deployments/{deployment}", {"parameters": parameters})

@@ -16,7 +16,7 @@ from verifiers.evalplus import Part, judge
 from verifiers.jobs import Job, Judgement, Line, Run
 from verifiers.output import Expression, Published
 
-SIZE = 30 * 2**20
+SIZE = 8 * 2**20
 CALLS = 60
 FUNCTION = function_task("", *[(place,) for place in range(CALLS)])
 ONES = ("1",) * CALLS

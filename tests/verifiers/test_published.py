@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import random
 from pathlib import Path
@@ -60,14 +61,28 @@ def test_published_verdicts(docker_engine: str, cruxeval: tuple[dict[str, Task],
     assert all(cells[cell][1] for cell in OTHERWISE)
 
 
+def literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
 def test_one_expression(docker_engine: str, cruxeval: tuple[dict[str, Task], dict[Cell, tuple[str, bool]]]) -> None:
-    """All 32,000, each different answer once: calls, second statements, commas and an `or` fail, the rest is as published."""
+    """Of 32,000, each different answer once: calls, second statements, commas and an `or` fail, the rest is as published.
+
+    Every answer that passes or is no literal is there, and every sixth literal that fails.
+    """
     tasks, cells = cruxeval
+    assert len(cells) == 32_000
     first: dict[tuple[str, str], Cell] = {}
     for cell, (text, _) in cells.items():
         first.setdefault((cell[1], text), cell)
-    got = verdicts("expression", tasks, {cell: text for (_, text), cell in first.items()})
-    passes = {cell: got[first[cell[1], text]] is Outcome.PASS for cell, (text, _) in cells.items()}
-    assert len(passes) == 32_000
+    assert len(first) == 6_653
+    chosen = {key: cell for n, (key, cell) in enumerate(first.items()) if cells[cell][1] or n % 6 == 0 or not literal(key[1])}
+    got = verdicts("expression", tasks, {cell: text for (_, text), cell in chosen.items()})
+    passes = {cell: got[chosen[cell[1], text]] is Outcome.PASS for cell, (text, _) in cells.items() if (cell[1], text) in chosen}
+    assert {cell for cell, (_, passed) in cells.items() if passed} < passes.keys()
     assert {cell for cell, passed in passes.items() if passed != cells[cell][1]} == set(OTHERWISE)
     assert not any(passes[cell] for cell in OTHERWISE)
