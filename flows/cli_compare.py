@@ -92,7 +92,7 @@ def compare(
         raise misuse(f"--covers {covers}: expected population or benchmark")
     if average and len(average) != 2:
         raise misuse(f"--average: expected two patterns, found {len(average)}")
-    _check_outputs(csv, chart, store, spreadsheet_safe=spreadsheet_safe)
+    _check_outputs(csv, chart, store, file, spreadsheet_safe=spreadsheet_safe)
     panel, told = (
         (_file_panel(file, arms, model=model, task=task, sample=sample, score=score), None)
         if file is not None
@@ -117,15 +117,15 @@ def compare(
             typer.echo(f"Wrote {printable(str(chart))}", err=True)
 
 
-def _check_outputs(csv: Path | None, chart: Path | None, store: Path, *, spreadsheet_safe: bool) -> None:
+def _check_outputs(csv: Path | None, chart: Path | None, store: Path, file: Path | None, *, spreadsheet_safe: bool) -> None:
     if spreadsheet_safe and csv is None:
         raise misuse("--spreadsheet-safe is about --csv FILE")
     if csv is not None:
-        check_output("--csv", csv, store)
+        check_output("--csv", csv, store, apart={"--file": file})
     if chart is not None:
         from evalnoise.report.charts import chart_suffix
 
-        check_output("--chart", chart, store)
+        check_output("--chart", chart, store, apart={"--file": file, "--csv": csv})
         chart_suffix(chart)
 
 

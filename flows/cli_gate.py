@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli_options import DEFAULT_STORE, IN_STORE, StoreOption, in_store, misuse
+from flows.cli_options import DEFAULT_STORE, StoreOption, check_output, misuse
 
 if TYPE_CHECKING:  # imported where they are needed, so that `--help` answers at once
     from evalnoise.readers.pairs import Pair
@@ -72,7 +72,7 @@ def gate(
     from tasks.gating import together
 
     if junit is not None:
-        _begin_report(junit, {store, base_store or store})
+        _begin_report(junit, store, base_store or store, pairs=pairs)
     declared = _rule(margin, claim, alpha, one_sided=one_sided, tolerate=tolerate, max_unmeasured=max_unmeasured, seed=seed or 0)
     published = _published(rule, seed)
     named = _pairs(base, new, also or [], pairs)
@@ -90,12 +90,11 @@ def gate(
     raise typer.Exit(exit_code(outcome))
 
 
-def _begin_report(junit: Path, stores: set[Path]) -> None:
+def _begin_report(junit: Path, *stores: Path, pairs: Path | None) -> None:
     """A report of an earlier gate must not stand for this one if this one fails."""
     from flows.views.gate_files import write_failed
 
-    if any(in_store(junit, store) for store in stores):
-        raise misuse(f"--junit {junit}: {IN_STORE}")
+    check_output("--junit", junit, *stores, apart={"--pairs": pairs})
     write_failed(junit, "the gate failed before it decided: standard error says why")
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli_options import misuse
+from flows.cli_options import misuse, refuse_same
 from schemas.errors import EvalnoiseError, StudyError
 
 _TEMPLATE_HELP = "The shipped study to begin with; `--list` names them."
@@ -35,6 +35,7 @@ def init(
         raise misuse(f"--template {template}: expected one of {', '.join(templates)}")
     if path.is_dir():
         path /= "study.yaml"
+    refuse_same("FILE", path, {"the template": templates[template]})
     _write(path, _adapted(templates[template].read_text(encoding="utf-8"), path), force)
     typer.echo(f"Wrote {path}. Next: evalnoise plan {shlex.quote(str(path))}")
 

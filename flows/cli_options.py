@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -31,10 +32,14 @@ def check_finite(**values: float | None) -> None:
             raise misuse(f"--{name.replace('_', '-')} {value!r}: expected a finite number")
 
 
-def check_output(option: str, path: Path, store: Path) -> None:
-    """Refuse, before any work, a place that no result can go to: no folder, or among the files that a store lives by."""
+def check_output(option: str, path: Path, *stores: Path, apart: Mapping[str, Path | None] | None = None) -> None:
+    """Refuse, before any work, a place that no result can go to: no folder, or a file that would be lost.
+
+    Lost would be the files that a store lives by, and those of `apart`: each input and each other output of the command under
+    the name that the user knows it by.
+    """
     try:
-        folder, there, lost = path.is_dir(), path.parent.is_dir(), in_store(path, store)
+        folder, there, lost = path.is_dir(), path.parent.is_dir(), any(in_store(path, store) for store in stores)
     except OSError as error:  # a name that is too long, a folder that may not be looked into
         raise misuse(f"{option} {path}: expected a place that can be written, found: {error.strerror}") from None
     if folder:
@@ -43,6 +48,24 @@ def check_output(option: str, path: Path, store: Path) -> None:
         raise misuse(f"{option} {path}: expected a folder that is there, found no {path.parent}")
     if lost:
         raise misuse(f"{option} {path}: {IN_STORE}")
+    refuse_same(option, path, apart or {})
+
+
+def refuse_same(option: str, path: Path, apart: Mapping[str, Path | None]) -> None:
+    """Refuse an output that is, by whatever name, the same file as one that the command reads or writes besides."""
+    for name, other in apart.items():
+        if other is not None and _same(path, other):
+            raise misuse(f"{option} {path}: expected another file than {name} {other}, which would be overwritten")
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        if one.exists() and other.exists():
+            return one.samefile(other)
+        # Names that differ in case alone may become one file; one that is there and one that is not are two.
+        return one.exists() == other.exists() and str(one.resolve()).casefold() == str(other.resolve()).casefold()
+    except (OSError, RuntimeError):  # links in a circle; what cannot be looked at is refused where it is opened
+        return False
 
 
 def in_store(path: Path, store: Path) -> bool:

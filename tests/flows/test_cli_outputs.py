@@ -14,12 +14,14 @@ from typer.testing import CliRunner
 
 from evalnoise.store.files import write_result
 from flows.cli import app
+from flows.shipped import shipped_studies
 from flows.views.gate_files import _xml
 from schemas.errors import StoreError
 from tests.support.small_store import build
 
 _LIMITED = """
 import resource, signal, sys
+sys.dont_write_bytecode = True  # a module cut off by the limit would break whoever imports it next
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 sys.argv[0] = "evalnoise"
@@ -65,6 +67,45 @@ def test_places_are_checked_before_the_work(table, tmp_path):
         found = invoke("compare", "--file", table, option, tmp_path / f"{'x' * 300}.svg")
         assert (found.exit_code, found.stdout) == (2, "")
         assert "a place that can be written, found: File name too long" in found.stderr
+
+
+def test_no_output_is_an_input_or_another_output(table, tmp_path):
+    before, pairs, study = table.read_bytes(), tmp_path / "pairs.csv", shipped_studies()["starter"]
+    link, hard, far, page = (tmp_path / name for name in ("link.svg", "hard.csv", "far.html", "x.html"))
+    pairs.write_text("base,new\na,b\n")
+    link.symlink_to(table)
+    hard.hardlink_to(table)
+    far.symlink_to(page)  # to nothing: both names would make one file
+    (tmp_path / "below").mkdir()
+    commands = [
+        ("compare", "--file", table, "--csv", table),
+        ("compare", "--file", table, "--csv", tmp_path / "below" / ".." / table.name),
+        ("compare", "--file", table, "--csv", hard),
+        ("compare", "--file", table, "--chart", link),
+        ("compare", "--file", link, "--csv", table),
+        ("compare", "--file", table, "--csv", page, "--chart", page),
+        ("compare", "--file", table, "--csv", page, "--chart", far),
+        ("compare", "--file", table, "--csv", tmp_path / "X.html", "--chart", page),
+        ("gate", "--pairs", pairs, "--junit", pairs),
+        ("init", study, "--template", "starter", "--force"),
+    ]
+    text = study.read_bytes()
+    for command in commands:
+        found = invoke(*command)
+        assert (found.exit_code, found.stdout) == (2, ""), (command, found.output)
+        assert "which would be overwritten" in found.stderr
+    assert (table.read_bytes(), pairs.read_text(), study.read_bytes()) == (before, "base,new\na,b\n", text)
+    assert not page.exists()
+    page.write_text("old")
+    found = invoke("compare", "--file", table, "--csv", page, "--chart", far)
+    assert (found.exit_code, page.read_text()) == (2, "old")
+
+
+def test_a_report_of_a_gate_goes_where_a_file_can_be(tmp_path):
+    for place, said in ((tmp_path / "none" / "x.xml", "expected a folder that is there"), (tmp_path, "found a folder")):
+        found = invoke("gate", "a", "b", "--junit", place, "--store", tmp_path)
+        assert (found.exit_code, found.stdout, said in found.stderr) == (2, "", True), found.output
+    assert not list(tmp_path.iterdir())
 
 
 def test_formulas_in_a_comparison(table, tmp_path):
