@@ -179,7 +179,7 @@ def components(data: Nested) -> Components:
             df=df,
         ),
         total=total,
-        mean=float(mean),
+        mean=float(mean + data.origin),
         variance_of_mean=variance,
         se=None if variance is None else float(np.sqrt(variance)),
         icc=icc,
@@ -330,12 +330,12 @@ def _ratio(top: Fraction, df: int) -> float | None:
 
 
 def _mean(data: Nested) -> Fraction:
-    """Mean of the task means, each output and each task with weight one; exact."""
+    """Mean of the task means less the origin, each output and each task with weight one; exact."""
     return by_divisor(data.output_means, data.outputs) / (data.n * data.denominator * data.common)
 
 
 def _variance_of_mean(data: Nested, mean: Fraction) -> Fraction:
-    """Sample variance of the task means over n: exact, so it is 0 where they are equal."""
+    """Sample variance of the task means over n, by their mean less the origin: exact, so it is 0 where they are equal."""
     totals = data.output_means
     if int(np.abs(totals).max()) ** 2 * data.n >= 1 << 63:
         totals = totals.astype(object)

@@ -43,9 +43,9 @@ class PerTask:
     between: Floats
     """Sum of squares between outputs, times `unit`."""
     task: Floats
-    """(Sum of scores)^2/M, times `unit`."""
+    """(Sum of scores less the origin)^2/M, times `unit`."""
     score: Floats
-    """Sum of scores, times the root of unit/`of_mean`."""
+    """Sum of scores less the origin, times the root of unit/`of_mean`."""
     unit: int
     of_mean: int
     whole: int

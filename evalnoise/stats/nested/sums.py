@@ -7,7 +7,8 @@ generations, outputs in their number of grades. A missing grade is absent from e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import lcm
+from fractions import Fraction
+from math import gcd, lcm
 from typing import Any, Final
 
 import numpy as np
@@ -21,13 +22,13 @@ Exact = NDArray[Any]
 _DENOMINATORS: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 25, 50, 100, 1000, 10_000)
 """Scores that are multiples of one of these parts of 1 are taken as exact fractions."""
 _LARGEST: Final = 2.0**20
-_GRID: Final = 52
-"""Other scores are rounded to a grid of 2^-52 of the largest: below what float64 resolves there."""
+_GRID: Final = 53
+"""Other scores are rounded to a grid of 2^-53 of the largest: what float64 resolves there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """One row per task with at least one grade, shape (n,). Scores are integers over `denominator`."""
+    """One row per task with at least one grade, shape (n,). Scores less `origin` are integers over `denominator`."""
 
     outputs: Ints
     """Generations K_i."""
@@ -36,19 +37,21 @@ class Nested:
     grade_squares: Ints
     """Sum over outputs of G_ij^2."""
     sums: Exact
-    """Sum S_i of scores, times the denominator."""
+    """Sum S_i of scores less the origin, times the denominator."""
     squares: Exact
-    """Sum of squared scores, times the denominator squared."""
+    """Sum of their squares, times the denominator squared."""
     output_squares: Exact
-    """Sum over outputs of (sum of scores)^2 / G_ij, times the denominator squared and `common`."""
+    """Sum over outputs of (their sum)^2 / G_ij, times the denominator squared and `common`."""
     output_means: Exact
-    """Sum over outputs of the output's mean, times the denominator and `common`."""
+    """Sum over outputs of the output's mean less the origin, times the denominator and `common`."""
     denominator: int
-    """What scores are multiples of: 1 for pass and fail."""
+    """What scores less the origin are multiples of: 1 for pass and fail."""
     common: int
     """Least common multiple of all G_ij."""
     binary: bool
     """Whether every score is 0 or 1."""
+    origin: Fraction = Fraction()
+    """What was subtracted of every score: no component depends on it, and scores far from 0 would lose the digits that differ."""
     dropped: int = 0
     """Tasks left out because they have no grade."""
 
@@ -113,6 +116,8 @@ def from_long(task: ArrayLike, output: ArrayLike, scores: ArrayLike, *, n_tasks:
     order = np.lexsort((outputs, tasks))
     tasks, outputs = tasks[order], outputs[order]
     numbers, denominator = _as_integers(values[order].astype(np.float64))
+    binary = denominator == 1 and bool(np.all((numbers == 0) | (numbers == 1)))
+    numbers, denominator, origin = _from_lowest(numbers, denominator)
     starts = _starts(tasks, outputs)
     if len(np.unique(outputs)) != len(starts):
         raise ValueError("an output belongs to one task: its integer stands under two")
@@ -139,7 +144,8 @@ def from_long(task: ArrayLike, output: ArrayLike, scores: ArrayLike, *, n_tasks:
         output_means=per_task(sums * weights),
         denominator=denominator,
         common=common,
-        binary=denominator == 1 and bool(np.all((numbers == 0) | (numbers == 1))),
+        binary=binary,
+        origin=origin,
         dropped=0 if n_tasks is None else n_tasks - len(edges),
     )
 
@@ -196,7 +202,7 @@ def _starts(*keys: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _as_integers(values: Floats) -> tuple[Exact, int]:
-    """Scores as integers over a denominator: exact for multiples of 1 over it, else rounded to 2^-52 of the largest."""
+    """Scores as integers over a denominator: exact for multiples of 1 over it, else rounded to 2^-53 of the largest."""
     if not np.isfinite(values).all():
         at = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(f"grade {at}: {values[at]} is not a score; a missing grade is left out")
@@ -210,6 +216,19 @@ def _as_integers(values: Floats) -> tuple[Exact, int]:
     if exponent < 0:
         raise ValueError(f"a score of {largest:g} is too large to be added up exactly")
     return np.rint(np.ldexp(values, exponent)).astype(np.int64), 2**exponent
+
+
+def _from_lowest(numbers: Exact, denominator: int) -> tuple[Exact, int, Fraction]:
+    """The integers less the smallest, in lowest terms with their denominator, and what was subtracted; exact.
+
+    They are then the same integers wherever the scores lie.
+    """
+    if not numbers.size:
+        return numbers, denominator, Fraction()
+    lowest = int(numbers.min())
+    apart = numbers - lowest
+    shared = gcd(int(np.gcd.reduce(apart)), denominator)
+    return apart // shared, denominator // shared, Fraction(lowest, denominator)
 
 
 def _widened(numbers: Exact, grades: Ints, common: int) -> Exact:
