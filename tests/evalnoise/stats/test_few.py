@@ -50,3 +50,29 @@ def test_a_difference_that_few_tasks_carry_is_real_but_says_so(better, said):
     assert found.result.value == pytest.approx(2 * better / 4 / 500)
     if better > 3:
         assert found.finding is Finding.REAL
+
+
+NOISE = np.random.default_rng(3).normal(size=40)
+
+
+def test_many_tasks_that_cancel_out_do_not_rest_on_one():
+    level = NOISE - NOISE.mean()
+    for parts in (level, -level + 0.1, level[:20], np.tile([1.0, -1.0], 20), np.tile([1.0, -1.0], 3)):
+        assert few_note(parts).startswith("it is no larger than its own noise, so it cannot be told how many tasks carry it")
+        assert few_note(parts).endswith("under 15 the interval covers less often than it says")
+    assert few_note(level + 3) == ""
+
+
+def test_one_task_above_small_noise_is_one_task():
+    parts = 0.05 * np.sign(NOISE)
+    parts[0] = 10.0
+    assert few_note(parts) == "it rests on hardly more than one task: under 15 the interval covers less often than it says"
+    parts[1:3] = 10.0
+    assert few_note(parts).startswith("it rests on about 3 of 40 tasks")
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200, 5e-324, 1e308])
+def test_carriers_know_no_scale(scale):
+    parts = np.array([1.0, 1, 1, 0, 0]) * scale
+    assert carriers(parts) == pytest.approx(3, rel=1e-12)
+    assert few_note(parts) == few_note(parts / scale)
