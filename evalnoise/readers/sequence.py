@@ -17,7 +17,7 @@ from evalnoise.readers.arms import Arm
 from evalnoise.readers.columns import numbers, refuse_missing, refuse_outside
 from evalnoise.readers.tablefile import Kind, Wanted, read_table
 from evalnoise.stats.drift import ORDER_UNKNOWN
-from evalnoise.stats.estimate import Covers
+from evalnoise.stats.estimate import NO_NEW_RUNS, Covers
 from evalnoise.stats.resampling import stream
 from schemas.errors import BlockedError
 
@@ -84,7 +84,7 @@ def run_scores(arm: Arm) -> Observations:
     """
     reason = ORDER_UNKNOWN if not arm.cells.order_known else ""
     if arm.one_draw:
-        reason = "replicates repeat one recorded run and say nothing about new runs"
+        reason = NO_NEW_RUNS
     complete = arm.cells.measured.all(axis=1)
     if not reason and not complete.any():
         reason = "no task was measured in every replicate"

@@ -51,6 +51,8 @@ class Method(StrEnum):
 
 PROVES_NOTHING = "proves nothing: "
 """How the note of every degenerate interval begins."""
+NO_NEW_RUNS = "replicates that repeat one recorded run say nothing about new runs"
+"""Why a number over new runs of a replay, or of a re-verification, is undefined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ def print_ranking(store: Path, texts: Sequence[str], *, level: float, as_json: b
     cells = [arm.cells for arm in arms]
     shared = shared_tasks(cells)
     known = replace(known, unmatched=shared.unmatched)
-    found = ranking(*shared.counts(cells), level=level)
+    found = ranking(*shared.counts(cells), level=level, once_drawn=[arm.one_draw for arm in arms])
     if as_json:
         named = zip(arms, shared.unmatched, strict=True)
         names = [{"label": arm.label, **arm_facts(arm), "unmatched": lost} for arm, lost in named]

@@ -11,7 +11,7 @@ import numpy as np
 from evalnoise.providers.oracle import true_rates, true_w
 from evalnoise.readers.counts import Counts
 from evalnoise.stats import contrasts as between
-from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method
+from evalnoise.stats.estimate import NO_NEW_RUNS, PROVES_NOTHING, Covers, Estimate, Method
 from evalnoise.stats.ladder import Ladder, NamedContrast, ladder
 from evalnoise.stats.variance import score
 from schemas.provider import OracleProvider
@@ -19,8 +19,6 @@ from schemas.records import Outcome
 from schemas.study import Stack
 from tasks.analysis.rows import Row, estimate_row, protocol_fields
 from tasks.workshop import Workshop
-
-NO_NEW_RUNS = "replicates that repeat one recorded run say nothing about new runs"
 
 
 def ladder_rows(shop: Workshop, counts: Mapping[tuple[str, str], Counts]) -> tuple[list[Row], list[Row]]:

@@ -11,13 +11,13 @@ import numpy as np
 from evalnoise.readers.counts import Counts
 from evalnoise.stats import contrasts as between
 from evalnoise.stats.contrasts import Contrast, Finding
-from evalnoise.stats.estimate import Covers, Estimate, Method, joined
+from evalnoise.stats.estimate import NO_NEW_RUNS, Covers, Estimate, Method, joined
 from evalnoise.stats.gates.cmh import Cmh, cmh_test
 from evalnoise.stats.models.noise import PairNoise
 from evalnoise.stats.models.pairs import all_pairs
 from evalnoise.stats.models.samples import Ints, Samples
 from evalnoise.stats.multiplicity import adjusted
-from tasks.analysis.ladder import NO_NEW_RUNS, without_new_runs
+from tasks.analysis.ladder import without_new_runs
 from tasks.analysis.rows import Row, protocol_fields
 from tasks.workshop import Workshop
 

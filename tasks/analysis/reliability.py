@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from evalnoise.readers.counts import Counts
-from evalnoise.stats.estimate import Covers, Estimate, joined
+from evalnoise.stats.estimate import NO_NEW_RUNS, Covers, Estimate, joined
 from evalnoise.stats.reliability import chosen_ks, reliability
-from tasks.analysis.ladder import NO_NEW_RUNS
 from tasks.analysis.rows import Row, estimate_row
 from tasks.workshop import Workshop
 

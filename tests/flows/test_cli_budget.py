@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from evalnoise.stats.intervals import w_gaffke_limit, w_population
+from evalnoise.stats.estimate import NO_NEW_RUNS
+from evalnoise.stats.intervals import w_gaffke_limit, w_quoted
 from evalnoise.stats.planning.budget import budget_for, detectable, rerun_budget
 from evalnoise.stats.planning.population import population_budget
 from evalnoise.stats.planning.power import achieved_power
@@ -93,7 +94,7 @@ class TestArms:
     def test_one_arm(self, store):
         found = json.loads(run("budget", "made/a/live", "--delta", "0.15", "--store", store, "--json"))
         passes = GOOD.sum(axis=1)
-        w = w_population(passes, FULL, seed=7, resamples=500)
+        w = w_quoted(passes, FULL, seed=7, resamples=500)
         limit = w_gaffke_limit(passes, FULL, seed=7, resamples=500).hi
         paper = budget_for(w, n_tasks=24, delta=0.15)
         assert [found["budget"][key] for key in ("w", "runs", "runs_lo", "runs_hi")] == [
@@ -189,14 +190,26 @@ class TestPower:
 
 class TestRanking:
     def test_json(self, store):
-        found = json.loads(run("ranking", "made/b/live", "made/a/live", "made/a/frozen", "--store", store, "--json"))
-        tables = [BAD, GOOD, np.repeat(GOOD[:, :1], 6, axis=1)]
-        expected = ranking(np.stack([table.sum(axis=1) for table in tables]), np.stack([FULL] * 3))
+        found = json.loads(run("ranking", "made/b/live", "made/a/live", "--store", store, "--json"))
+        expected = ranking(np.stack([table.sum(axis=1) for table in (BAD, GOOD)]), np.stack([FULL] * 2))
         assert found["rows"] == list(expected.rows)
         assert found["scores"] == list(expected.scores)
         assert found["method"] == "normal, plug-in variance"
         assert found["pairs"][0]["benchmark"]["wrong"] == expected.pairs[0].benchmark.wrong
-        assert found["pairs"][1]["population"]["runs"] == expected.pairs[1].population.runs
+        assert found["pairs"][0]["population"]["runs"] == expected.pairs[0].population.runs
+
+    def test_a_replay_has_no_order_over_new_runs(self, store):
+        arms = ("made/b/live", "made/a/live", "made/a/frozen", "--store", store)
+        found = json.loads(run("ranking", *arms, "--json"))
+        assert found["rows"] == [1, 2, 0]  # the replay is in both pairs
+        for pair in found["pairs"]:
+            over_runs, over_tasks = pair["benchmark"], pair["population"]
+            assert [over_runs[key] for key in ("se", "wrong", "disagree", "runs", "covers")] == [None] * 4 + [""]
+            assert over_runs["undefined"] == over_runs["runs_undefined"] == NO_NEW_RUNS
+            assert over_tasks["wrong"] is not None
+            assert (over_tasks["runs"], over_tasks["runs_undefined"]) == (None, NO_NEW_RUNS)
+        text = " ".join(run("ranking", *arms).split())
+        assert f"2 and 3, benchmark: {NO_NEW_RUNS}" in text
 
     def test_words(self, store):
         text = run("ranking", "made/b/live", "made/a/live", "--level", "0.9", "--store", store)

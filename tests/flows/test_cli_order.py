@@ -271,7 +271,7 @@ class TestSequential:
 
     def test_what_is_no_sequence_of_one_mean_is_refused(self, root):
         said = run(root, "sequential", "young/replay", "--covers", "benchmark", code=ExitCode.BLOCKED)
-        assert "replicates repeat one recorded run" in said
+        assert "replicates that repeat one recorded run" in said
         assert "40 tasks belong to c" in run(root, "sequential", "clustered", code=ExitCode.BLOCKED)
 
     def test_scores_of_a_user(self, root, tmp_path):

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from evalnoise.report.summary import read_summary, verification_sentences
+from evalnoise.stats.estimate import NO_NEW_RUNS
 from evalnoise.store.store import Store
 from schemas.errors import ExecutorError, UnfinishedShardError
 from schemas.records import Check, Outcome, Reason
 from schemas.study import Study
 from schemas.tables import EXECUTIONS, GENERATIONS, OUTCOMES
 from tasks.analyse import analyse
-from tasks.analysis.ladder import NO_NEW_RUNS
 from tasks.judge import judge_shard
 from tasks.plan import judge_shards, measured_shards
 from tasks.record import record_source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evalnoise.stats.contrasts import NO_COMMON_PAIR
-from evalnoise.stats.estimate import PROVES_NOTHING, Covers, joined
+from evalnoise.stats.estimate import NO_NEW_RUNS, PROVES_NOTHING, Covers, joined
 from evalnoise.stats.intervals import ONE_TASK, score_squared_error
 from evalnoise.stats.planning.budget import smallest
 from evalnoise.stats.planning.population import NONE_SUFFICES, twice_in_both
@@ -87,6 +88,7 @@ def order(
     *,
     covers: Covers | str = Covers.BENCHMARK,
     level: float = 0.95,
+    new_runs: bool = True,
 ) -> Order:
     """How sure the order of two arms is, for counts of shape (N,), row i being the same task in all.
 
@@ -94,6 +96,9 @@ def order(
     R >= z^2 (w_a + w_b) / (N D^2) with z the one-sided quantile of `level`. `population`: se^2 = var(difference by task, ddof 1)/N,
     at least that of the runs alone, which is what reruns lessen. The observed difference D stands in for the true one; of many
     arms the best is flattered by having been chosen.
+
+    Without `new_runs` the replicates of an arm repeat one recorded run: nothing over new runs is known, neither chances nor runs.
+    Over new tasks the chances stand: one run is a draw like another.
     """
     if covers not in {Covers.BENCHMARK, Covers.POPULATION}:
         raise ValueError(f"covers is benchmark or population, not {covers!r}")
@@ -106,7 +111,9 @@ def order(
     first, second = score(ka, na).value, score(kb, nb).value
     difference = 0.0 if first is None or second is None else first - second
     squared, between, noise = _parts(ka, na, kb, nb, covers)
-    runs, why = _runs(difference, between, noise, n, level)
+    if not new_runs and covers == Covers.BENCHMARK:
+        return _order(difference, None, (na, nb), covers, level, reasons=(NO_NEW_RUNS, NO_NEW_RUNS))
+    runs, why = _runs(difference, between, noise, n, level) if new_runs else (None, NO_NEW_RUNS)
     varied = int(np.count_nonzero(ka * (na - ka)) + np.count_nonzero(kb * (nb - kb)))
     if squared <= 0:
         nothing = PROVES_NOTHING.removesuffix(": ") + ", because nothing varied"
@@ -173,10 +180,16 @@ def _order(
     )
 
 
-def ranking(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> Ranking:
+def ranking(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95, once_drawn: Sequence[bool] | None = None) -> Ranking:
     """Arms by score and their neighbours' orders, for counts of shape (M, N), column i being the same task in every row.
 
     Only tasks that every arm has measured twice enter, so that all scores are over the same tasks.
+
+    Args:
+        passes: Passes.
+        runs: Measured runs.
+        level: The chance of the right order that runs are for.
+        once_drawn: Of each arm: whether its replicates repeat one recorded run. A pair with such an arm has no order over new runs.
     """
     _check_level(level)
     k, n = np.asarray(passes), np.asarray(runs)
@@ -189,13 +202,13 @@ def ranking(passes: ArrayLike, runs: ArrayLike, *, level: float = 0.95) -> Ranki
         return Ranking(rows=tuple(range(len(k))), scores=(), n_tasks=0, pairs=())
     scores = [score(a, b).value or 0.0 for a, b in zip(k, n, strict=True)]
     rows = sorted(range(len(k)), key=lambda row: -scores[row])
+    drawn = [False] * len(k) if once_drawn is None else list(once_drawn)
+
+    def between(a: int, b: int, covers: Covers) -> Order:
+        return order(k[a], n[a], k[b], n[b], covers=covers, level=level, new_runs=not (drawn[a] or drawn[b]))
+
     pairs = tuple(
-        RankedPair(
-            above=a,
-            below=b,
-            benchmark=order(k[a], n[a], k[b], n[b], covers=Covers.BENCHMARK, level=level),
-            population=order(k[a], n[a], k[b], n[b], covers=Covers.POPULATION, level=level),
-        )
+        RankedPair(above=a, below=b, benchmark=between(a, b, Covers.BENCHMARK), population=between(a, b, Covers.POPULATION))
         for a, b in pairwise(rows)
     )
     return Ranking(rows=tuple(rows), scores=tuple(scores[row] for row in rows), n_tasks=int(common.sum()), pairs=pairs)
