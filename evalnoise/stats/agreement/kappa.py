@@ -11,12 +11,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from math import gcd, lcm
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalnoise.stats.agreement.resampled import FEW_ITEMS, held, straight, undefined, with_percentiles
+from evalnoise.stats.agreement.resampled import (
+    FEW_ITEMS,
+    MOST_CATEGORIES,
+    held,
+    straight,
+    too_many,
+    undefined,
+    with_percentiles,
+)
 from evalnoise.stats.bootstrap import RESAMPLES
 from evalnoise.stats.estimate import Covers, Estimate, Method, joined
 from evalnoise.stats.variance import Floats, Ints, clopper_pearson, refuse_endless
@@ -28,6 +37,9 @@ NOT_BINARY = "more than two categories: it is defined for two"
 ONE_KIND = "every item is in one cell of the table"
 _NOTHING = 1e-12
 _FEW_DISAGREEMENTS, _FEW_FOR_BOOTSTRAP = 15, 100
+
+Exact = NDArray[np.object_]
+"""Python's integers."""
 
 
 class Weights(StrEnum):
@@ -130,26 +142,26 @@ def cohen_kappa(
     """
     weights = Weights(weights)
     counts = _checked(table)
-    cost, exact_cost = _costs(len(counts), weights, places)
-    n = int(counts.sum())
+    size, n = len(counts), int(counts.sum())
+    at = _places(size, places)
     if n == 0:
         return undefined(NO_ITEM)
-    rows, columns = counts.sum(axis=1), counts.sum(axis=0)
-    found, expected = _cost_of(exact_cost, counts), _cost_of(exact_cost, np.outer(rows, columns))
+    margins = counts.sum(axis=1).astype(object), counts.sum(axis=0).astype(object)
+    found, expected = _found(counts, at, weights), _expected(*margins, at, weights)
     if expected == 0:
         return undefined(ONE_CATEGORY, n_tasks=n, n_replicates=1)
-    value = float(1 - n * found / expected)
-    cells = np.argwhere(counts > 0)
-    items = np.repeat(cells, counts[counts > 0], axis=0)
-    size = len(counts)
-    identity = np.eye(size)
+    base = Estimate(value=float(1 - Fraction(n * found, expected)), n_tasks=n, n_replicates=1)
+    if size > MOST_CATEGORIES:
+        return base.lacking(too_many(size))
+    items = np.repeat(np.argwhere(counts > 0), counts[counts > 0], axis=0)
+    costs = _cost(np.abs(np.subtract.outer(at, at)), weights)
+    cost, identity = np.asarray(costs / costs.max(), dtype=np.float64), np.eye(size)
     parts = [cost[items[:, 0], items[:, 1]][:, None], identity[items[:, 0]], identity[items[:, 1]]]
 
     def of(means: Floats) -> Floats:
         chance = np.einsum("ri,ij,rj->r", means[:, 1 : 1 + size], cost, means[:, 1 + size :])
         return np.where(chance > _NOTHING, 1 - means[:, 0] / np.where(chance > _NOTHING, chance, 1.0), np.nan)
 
-    base = Estimate(value=value, n_tasks=n, n_replicates=1)
     same = NEVER_DIFFER if found == 0 else ONE_KIND
     made = with_percentiles(base, np.hstack(parts), of, seed=seed, resamples=resamples, level=level, degenerate=same)
     differ = n - int(np.trace(counts))
@@ -234,22 +246,40 @@ def _only_column(means: Floats) -> Floats:
     return means[:, 0]
 
 
-def _costs(size: int, weights: Weights, places: ArrayLike | None) -> tuple[Floats, NDArray[np.object_]]:
-    """What each cell costs, as floats and exactly, shape (K, K)."""
+def _places(size: int, places: ArrayLike | None) -> Exact:
+    """Where the categories lie, (K,): Python's integers from 0 on, in lowest terms. Nothing else about them enters a kappa."""
     given = np.arange(size) if places is None else np.asarray(places)
-    if given.shape != (size,) or (size > 1 and not bool(np.all(np.diff(given.astype(np.float64)) > 0))):
+    if given.shape != (size,) or not bool(np.all(np.diff(given.astype(np.float64)) > 0)):
         raise ValueError(f"places are {size} ascending numbers, not {given!r}")
     at = [Fraction(place) for place in given.tolist()]
-    width = at[-1] - at[0]
-    exact = np.array([[_cost(abs(a - b) / width, weights) for b in at] for a in at], dtype=object)
-    return exact.astype(np.float64), exact
+    whole = lcm(*(place.denominator for place in at))
+    numbers = [int((place - at[0]) * whole) for place in at]
+    shared = gcd(*numbers)
+    return np.array([number // shared for number in numbers], dtype=object)
 
 
-def _cost(distance: Fraction, weights: Weights) -> Fraction:
+def _cost(distance: Exact, weights: Weights) -> Exact:
+    """What distances cost, exactly."""
     if weights is Weights.NONE:
-        return Fraction(int(distance != 0))
-    return distance if weights is Weights.LINEAR else distance * distance
+        return np.asarray(distance != 0).astype(np.int64).astype(object)
+    return distance if weights is Weights.LINEAR else np.asarray(distance * distance)
 
 
-def _cost_of(cost: NDArray[np.object_], counts: Ints) -> Fraction:
-    return sum((cost[i, j] * int(counts[i, j]) for i, j in np.argwhere(counts > 0)), Fraction())
+def _found(counts: Ints, at: Exact, weights: Weights) -> int:
+    """The cost of all items, by those cells that have any."""
+    if weights is Weights.NONE:
+        return int(counts.sum()) - int(np.trace(counts))
+    rows, columns = np.nonzero(counts)
+    return int((counts[rows, columns].astype(object) * _cost(np.abs(at[rows] - at[columns]), weights)).sum())
+
+
+def _expected(rows: Exact, columns: Exact, at: Exact, weights: Weights) -> int:
+    """The sum over all cells of rows x columns x cost, by sums over the categories; margins (K,) are Python's integers."""
+    if weights is Weights.NONE:
+        return int(rows.sum() * columns.sum() - rows @ columns)
+    if weights is Weights.QUADRATIC:
+        squares = rows.sum() * (columns @ (at * at)) + columns.sum() * (rows @ (at * at))
+        return int(squares - 2 * (rows @ at) * (columns @ at))
+    # Each gap between neighbours is crossed by all pairs that lie on either side of it.
+    below, under = np.cumsum(rows)[:-1], np.cumsum(columns)[:-1]
+    return int((np.diff(at) * (below * (columns.sum() - under) + under * (rows.sum() - below))).sum())

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalnoise.stats.agreement.resampled import undefined, with_percentiles
+from evalnoise.stats.agreement.resampled import MOST_CATEGORIES, too_many, undefined, with_percentiles
 from evalnoise.stats.bootstrap import RESAMPLES
 from evalnoise.stats.estimate import Estimate
 from evalnoise.stats.variance import Floats, Ints, refuse_endless
@@ -19,7 +19,6 @@ NO_PAIR = "no item has two ratings: nothing can agree"
 ONE_VALUE = "every rating is the same: chance agreement is certain, and the coefficient is 0/0"
 NEVER_DIFFER = "the ratings of an item always agree, and resampling cannot make a disagreement"
 UNEQUAL = "items differ in their number of ratings: Fleiss' kappa needs equal numbers, Krippendorff's alpha does not"
-_MOST_CATEGORIES = 60
 _MOST_RANKS = 12
 _NOTHING = 1e-12
 
@@ -162,9 +161,9 @@ def _table_alpha(base: Estimate, counts: Ints, metric: Metric, *, seed: int, res
         return np.where(chance > 0, 1 - (sums.sum(axis=1) - 1) * seen / np.where(chance > 0, chance, 1.0), np.nan)
 
     made = Estimate(value=value, n_tasks=base.n_tasks, n_replicates=base.n_replicates)
-    most = _MOST_CATEGORIES if metric is Metric.NOMINAL else _MOST_RANKS
+    most = MOST_CATEGORIES if metric is Metric.NOMINAL else _MOST_RANKS
     if size > most:
-        return made.lacking(f"{size} categories: no interval is made for more than {most}")
+        return made.lacking(too_many(size, most))
     columns = np.hstack([pairs, counts])
     return _resampled(made, columns, of, size, never=observed == 0, seed=seed, resamples=resamples, level=level)
 
@@ -220,8 +219,8 @@ def _resampled(
     resamples: int,
     level: float,
 ) -> Estimate:
-    if size > _MOST_CATEGORIES:
-        return base.lacking(f"{size} categories: no interval is made for more than {_MOST_CATEGORIES}")
+    if size > MOST_CATEGORIES:
+        return base.lacking(too_many(size))
     same = NEVER_DIFFER if never else "all items are alike"
     return with_percentiles(base, columns, of, seed=seed, resamples=resamples, level=level, degenerate=same)
 

@@ -14,6 +14,8 @@ from evalnoise.stats.variance import Floats
 
 FEW_ITEMS = 30
 """Under so many items a percentile interval of an agreement coefficient covers less often than it says."""
+MOST_CATEGORIES = 60
+"""With more categories than that, resamples would cost far more than their interval says."""
 BELOW_LEAST = "the whole interval is below -1, which no true coefficient is: too few ratings"
 _UNDEFINED_SHARE = 0.01
 """At most this share of resamples may have no value: they are left out of the interval, and counted in its note."""
@@ -80,6 +82,11 @@ def held(estimate: Estimate) -> Estimate:
     if estimate.hi < -1:
         return dataclasses.replace(estimate, lo=None, hi=None, level=None, covers=Covers.NOTHING, undefined=BELOW_LEAST)
     return dataclasses.replace(estimate, lo=max(estimate.lo, -1.0), hi=min(estimate.hi, 1.0))
+
+
+def too_many(size: int, most: int = MOST_CATEGORIES) -> str:
+    """Why there is no interval."""
+    return f"{size} categories: no interval is made for more than {most}"
 
 
 def undefined(reason: str, *, n_tasks: int = 0, n_replicates: int = 0) -> Estimate:
