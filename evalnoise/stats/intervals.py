@@ -145,13 +145,23 @@ def w_gaffke(passes: ArrayLike, runs: ArrayLike, *, seed: int, resamples: int = 
     base = _base(found.w, found.undefined, n, method=Method.GAFFKE)
     if not n.size:
         return base
-    alpha = alpha_of(level)
-    s2 = task_variances(k, n)
-    low = dirichlet_task_means(s2, 0.0, resamples=resamples, seed=seed)
-    high = dirichlet_task_means(s2, largest_s2(int(n.min())), resamples=resamples, seed=seed)
-    lo, hi = float(np.quantile(low, alpha / 2)), float(np.quantile(high, 1 - alpha / 2))
+    lo, hi = gaffke_ends(task_variances(k, n), largest_s2(int(n.min())), seed=seed, resamples=resamples, level=level)
     base = dataclasses.replace(base, seed=seed, resamples=resamples)
     return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=joined(above_note(found.w), GAFFKE_NOTE))
+
+
+def gaffke_ends(values: Floats, top: float, *, seed: int, resamples: int, level: float) -> tuple[float, float]:
+    """Ends of Gaffke's interval for the mean of values, (N,), that lie between 0 and `top`."""
+    alpha = alpha_of(level)
+    low = dirichlet_task_means(values, 0.0, resamples=resamples, seed=seed)
+    high = dirichlet_task_means(values, top, resamples=resamples, seed=seed)
+    return float(np.quantile(low, alpha / 2)), float(np.quantile(high, 1 - alpha / 2))
+
+
+def w_quoted(passes: ArrayLike, runs: ArrayLike, *, seed: int, resamples: int = RESAMPLES, level: float = 0.95) -> Estimate:
+    """The interval of w for new tasks to quote: Gaffke's where fewer than 20 tasks varied, else the paper's."""
+    few = within_task_variance(*twice_measured(passes, runs)).variable_tasks < GAFFKE_FIRST
+    return (w_gaffke if few else w_population)(passes, runs, seed=seed, resamples=resamples, level=level)
 
 
 def w_gaffke_limit(passes: ArrayLike, runs: ArrayLike, *, seed: int, resamples: int = RESAMPLES, level: float = 0.9) -> Estimate:

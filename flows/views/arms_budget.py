@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evalnoise.readers.pairing import shared_tasks
 from evalnoise.report.numbers import counted, interval, number
 from evalnoise.stats.estimate import Estimate
-from evalnoise.stats.intervals import w_gaffke_limit, w_population
+from evalnoise.stats.intervals import w_gaffke_limit, w_quoted
 from evalnoise.stats.planning.budget import CAUTIOUS_LEVEL, Budget, PilotRuns, RunPlan, budget_for, check_plan, run_plan
 from evalnoise.stats.planning.pilot import pilot_runs
 from evalnoise.stats.planning.population import PopulationBudget, population_budget
@@ -119,7 +119,7 @@ def _found(
 def _pilot(passes: NDArray[Any], runs: NDArray[Any], *, seed: int, resamples: int, level: float) -> _Pilot:
     if len(passes) == 1:
         found = within_task_variance(passes[0], runs[0])
-        w = w_population(passes[0], runs[0], seed=seed, resamples=resamples, level=level)
+        w = w_quoted(passes[0], runs[0], seed=seed, resamples=resamples, level=level)
         limit = w_gaffke_limit(passes[0], runs[0], seed=seed, resamples=resamples, level=CAUTIOUS_LEVEL)
         return _Pilot(w, limit, found.variable_tasks, passes[0], (runs[0],), pilot_runs((passes[0], runs[0])), (found.w,))
     both = pair_pilot(passes[0], runs[0], passes[1], runs[1], seed=seed, resamples=resamples, level=level)
@@ -187,13 +187,14 @@ def _benchmark_lines(plan: RunPlan, budget: Budget) -> Iterator[str]:
         return
     pilot = f"{counted(budget.n_tasks, 'task')}, from {plan.pilot.words}"
     ends = "" if budget.runs_lo is None else f" [{budget.runs_lo}, {budget.runs_hi}]"
+    least = "at least " if budget.w == 0 else ""
     yield f"To resolve a difference of {budget.delta!r} (alpha {budget.alpha:.4g}, power {budget.power:.4g}) on {pilot}:"
     of_w = (
         ""
         if budget.level is None
-        else f"; the interval is the budget at the ends of w's, {100 * budget.level:.4g} % over new tasks"
+        else f"; the interval is the budget at the ends of w's, {100 * budget.level:.4g} % over new tasks ({budget.method})"
     )
-    yield f"  the paper's budget: {counted(budget.runs, 'run')} per arm{ends}{of_w}"
+    yield f"  the paper's budget: {least}{counted(budget.runs, 'run')} per arm{ends}{of_w}"
     if plan.runs_cautious is not None and plan.level is not None:
         at = f"at w {number(plan.w_cautious, 5)}, Gaffke's one-sided {100 * plan.level:.4g} % limit"
         yield f"  the cautious budget: {counted(plan.runs_cautious, 'run')} per arm, {at}"

@@ -24,8 +24,8 @@
 --   near_limit: Tasks whose verdict may hang on the machine's speed, residual verification noise: near_limit_tasks has them.
 --   delta: Difference of score that the budget is for.
 --   runs: Runs per arm that resolve delta; null: undefined.
---   runs_lo: The same at the lower end of w's interval.
---   runs_hi: The same at the upper end of w's interval.
+--   runs_lo: The same at the lower end of the interval of w to quote: Gaffke's under 20 variable tasks, else w_lo.
+--   runs_hi: The same at its upper end.
 --   w_gaffke_lo: Lower end of Gaffke's interval for w; population; the one to quote when fewer than 20 tasks varied.
 --   w_gaffke_hi: Upper end of the same.
 --   w_undefined: Why w, or its interval, is null; empty otherwise.

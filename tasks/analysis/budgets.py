@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from evalnoise.readers.counts import Counts, Ints, Judged
 from evalnoise.stats.estimate import Covers, Estimate, Method
-from evalnoise.stats.intervals import w_gaffke_limit
+from evalnoise.stats.intervals import GAFFKE_FIRST, w_gaffke_limit, w_quoted
 from evalnoise.stats.planning.budget import CAUTIOUS_LEVEL, budget_for, run_plan
 from evalnoise.stats.planning.pilot import pilot_runs
 from evalnoise.stats.variance import within_task_variance
@@ -18,7 +18,7 @@ from tasks.workshop import Workshop
 def budget_rows(
     shop: Workshop, estimates: Sequence[Row], counts: Mapping[tuple[str, str], Counts], judged: Sequence[Judged]
 ) -> Iterator[Row]:
-    """The rerun budget of every condition and judge condition for every delta, from w and its population interval.
+    """The rerun budget of every condition and judge condition for every delta, from w and the interval of it to quote.
 
     The cautious budget beside it is from the counts: at the one-sided 90 % Gaffke limit of w, by the study's seed.
     """
@@ -37,8 +37,12 @@ def _verdicts(judged: Judged) -> tuple[Ints, Ints]:
 
 def _rows(shop: Workshop, row: Row, passes: Ints, runs: Ints) -> Iterator[Row]:
     analysis = shop.plan.study.analysis
-    estimate = Estimate(**{name: row[name] for name in Estimate.__dataclass_fields__})
     found = within_task_variance(passes, runs)
+    # The row has the percentile interval, which is the one to quote where enough tasks varied.
+    estimate = Estimate(**{name: row[name] for name in Estimate.__dataclass_fields__})
+    if found.variable_tasks < GAFFKE_FIRST:
+        drawn = {"seed": analysis.seed, "resamples": analysis.resamples}
+        estimate = w_quoted(passes, runs, level=1 - analysis.alpha, **drawn)
     varied = None if found.undefined else found.variable_tasks
     pilot = pilot_runs((passes, runs))
     limit = w_gaffke_limit(passes, runs, seed=analysis.seed, resamples=analysis.resamples, level=CAUTIOUS_LEVEL)

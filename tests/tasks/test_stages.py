@@ -88,7 +88,7 @@ def test_noise_floor_is_what_the_outcomes_say(store) -> None:
 def test_intervals_and_budgets_are_where_the_view_says(store) -> None:
     query = """
         select n.condition, n.w, n.w_lo, n.w_hi, n.w_bench_lo, n.w_bench_hi, n.n_tasks, n.runs, n.runs_lo, n.runs_hi, n.delta,
-            p.lo, p.hi, b.lo, b.hi
+            p.lo, p.hi, b.lo, b.hi, n.variable_tasks, n.w_gaffke_lo, n.w_gaffke_hi
         from noise_floor n
         join estimates p on (p.stack, p.condition, p.estimate, p.method) = (n.stack, n.condition, 'w', 'percentile task bootstrap')
         join estimates b on (b.stack, b.condition, b.estimate, b.covers) = (n.stack, n.condition, 'w', 'benchmark')
@@ -96,10 +96,11 @@ def test_intervals_and_budgets_are_where_the_view_says(store) -> None:
     """
     found = stages.rows(store, query)
     assert [row[0] for row in found] == ["cold", "live", "replay"]
-    for _, w, lo, hi, bench_lo, bench_hi, n, runs, runs_lo, runs_hi, delta, *ends in found:
+    for _, w, lo, hi, bench_lo, bench_hi, n, runs, runs_lo, runs_hi, delta, *ends, varied, gaffke_lo, gaffke_hi in found:
         assert [lo, hi, bench_lo, bench_hi] == ends
         assert delta == 0.1
-        assert (runs, runs_lo, runs_hi) == tuple(rerun_budget(v, v, n, 0.1) for v in (w, lo, hi))
+        assert varied < 20, "so that the interval to quote is Gaffke's"
+        assert (runs, runs_lo, runs_hi) == tuple(rerun_budget(v, v, n, 0.1) for v in (w, gaffke_lo, gaffke_hi))
     assert stages.rows(store, "select condition, delta, runs from budgets where condition = 'live' and not first_delta") == [
         ("live", 0.3, rerun_budget(found[1][1], found[1][1], 12, 0.3))
     ]

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from evalnoise.stats.bootstrap import RESAMPLES, dirichlet_task_means, joint_task_bootstrap, percentile_interval
 from evalnoise.stats.contrasts import NO_COMMON_PAIR
 from evalnoise.stats.estimate import Covers, Estimate, Method, joined
-from evalnoise.stats.intervals import GAFFKE_NOTE, ONE_TASK, above_note, few_variable_note
+from evalnoise.stats.intervals import GAFFKE_FIRST, GAFFKE_NOTE, ONE_TASK, above_note, gaffke_ends
 from evalnoise.stats.limits import MAX_VARIANCE, largest_s2
 from evalnoise.stats.planning.budget import CAUTIOUS_LEVEL, check_plan, detectable, smallest, z_sum
 from evalnoise.stats.planning.population import twice_in_both
-from evalnoise.stats.variance import task_variances, within_task_variance
+from evalnoise.stats.variance import Floats, task_variances, within_task_variance
 
 _MOST_PAIRS = 20_000_000
 
@@ -72,8 +72,8 @@ def pair_pilot(
 ) -> PairPilot:
     """The mean w of two arms with its interval and its limit, for counts of shape (N,), row i being the same task in all.
 
-    Each task's value is (s2_a + s2_b)/2, so that arms that vary on the same tasks are not taken to be independent. Gaffke's
-    pseudo-task has the mean of the two largest s2. Covers new tasks.
+    Each task's value is (s2_a + s2_b)/2, so that arms that vary on the same tasks are not taken to be independent. The interval is
+    Gaffke's where fewer than 20 tasks varied, whose pseudo-task has the mean of the two largest s2. Covers new tasks.
     """
     ka, na, kb, nb = twice_in_both(passes_a, runs_a, passes_b, runs_b)
     w_a, w_b = within_task_variance(ka, na).w, within_task_variance(kb, nb).w
@@ -93,16 +93,22 @@ def pair_pilot(
         hi = min(MAX_VARIANCE, float(np.quantile(draws, limit_level)))
         limit = dataclasses.replace(limit, seed=seed, resamples=resamples)
         limit = limit.spanning(0.0, hi, level=limit_level, covers=Covers.POPULATION, note=f"one-sided; {GAFFKE_NOTE}")
-        base = base.lacking(ONE_TASK) if len(na) == 1 else _spanned(base, s2, varied, seed=seed, resamples=resamples, level=level)
+        few = top if varied < GAFFKE_FIRST else None
+        base = base.lacking(ONE_TASK) if len(na) == 1 else _spanned(base, s2, few, seed=seed, resamples=resamples, level=level)
     return PairPilot(mean_w=base, limit=limit, w_a=w_a, w_b=w_b, variable_tasks=varied)
 
 
-def _spanned(base: Estimate, s2: ArrayLike, varied: int, *, seed: int, resamples: int, level: float) -> Estimate:
-    draws = joint_task_bootstrap(np.asarray(s2)[:, None], resamples=resamples, seed=seed)[:, 0]
-    lo, hi = percentile_interval(draws, level=level)
-    note = joined(above_note(base.value), few_variable_note(varied))
+def _spanned(base: Estimate, s2: Floats, top: float | None, *, seed: int, resamples: int, level: float) -> Estimate:
+    """With Gaffke's interval where a largest value `top` is given, else with the percentile interval."""
+    if top is None:
+        lo, hi = percentile_interval(joint_task_bootstrap(s2[:, None], resamples=resamples, seed=seed)[:, 0], level=level)
+        note = ""
+    else:
+        base = dataclasses.replace(base, method=Method.GAFFKE)
+        lo, hi = gaffke_ends(s2, top, seed=seed, resamples=resamples, level=level)
+        note = GAFFKE_NOTE
     base = dataclasses.replace(base, seed=seed, resamples=resamples)
-    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=note)
+    return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=joined(above_note(base.value), note))
 
 
 def best_ratio(w_a: float, w_b: float, price_a: float, price_b: float) -> float | None:
