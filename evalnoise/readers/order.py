@@ -71,6 +71,7 @@ def _sums(found: Counts, run_passes: Any, replicates: int) -> RunSums:
 
 _WORDS: Final = dict.fromkeys(("pass", "passed", "true", "1", "1.0"), 1) | dict.fromkeys(("fail", "failed", "false", "0", "0.0"), 0)
 _HOLE: Final = "unmeasured"
+_NAMES: Final = {1: "a pass", 0: "a failure", -1: "none"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,15 +89,19 @@ class FileRuns:
 def read_runs(path: Path) -> FileRuns:
     """A long table `task`, `replicate` and `outcome` (pass, fail; empty or unmeasured: no outcome), or `score` (1 or 0) instead.
 
-    Replicates that are numbers or dates stand in their order, others in the file's.
+    Replicates that are numbers or dates stand in their order, others in the file's. Beside an outcome a score is not tested, but
+    where it is 1 or 0 it must say the same.
 
     Raises:
-        DataError: The file is no such table, a value is no outcome, or a task has a replicate twice; row and column are named.
+        DataError: The file is no such table, a value is no outcome, a score says another one, or a task has a replicate twice; row
+            and column are named.
     """
     names = column_names(path)
     said = "score" if "score" in names and "outcome" not in names else "outcome"
-    kind = Kind.NUMBER if said == "score" else Kind.HOLES
-    table = read_table(path, {"task": Wanted("task"), "replicate": Wanted("replicate"), "outcome": Wanted(said, kind)})
+    wanted = {"task": Wanted("task"), "replicate": Wanted("replicate")}
+    if said == "outcome":
+        wanted |= {"outcome": Wanted("outcome", Kind.HOLES)}
+    table = read_table(path, wanted | {"score": Wanted("score", Kind.NUMBER, optional=said == "outcome")})
     (tasks, task), (replicates, replicate) = codes(table, "task"), codes(table, "replicate")
     remedy = "Take the copies out, or keep the rows of one arm."
     places = task * len(replicates) + replicate
@@ -114,11 +119,23 @@ def _outcomes(path: Path, table: Any) -> NDArray[np.int8]:
     bad = np.flatnonzero(values == -2)
     if bad.size:
         raise _no_outcome(path, int(bad[0]), "outcome", repr(words[at[bad[0]]])[:100])
+    if "score" in table.column_names:
+        _refuse_another(path, values, *numbers(table, "score"))
     return values
 
 
+def _refuse_another(path: Path, outcomes: NDArray[np.int8], scores: NDArray[np.float64], known: NDArray[np.bool_]) -> None:
+    """DataError where a score of 1 or 0 is not that of its outcome; others are graded."""
+    bad = np.flatnonzero(known & ((scores == 0) | (scores == 1)) & (scores != outcomes))
+    if bad.size:
+        row = int(bad[0])
+        expected = f"no other outcome than column 'outcome' has, which is {_NAMES[int(outcomes[row])]}"
+        remedy = "Take one of the two columns out, or mend the row."
+        raise at_row(path, row, "score", expected=expected, found=f"{scores[row]:g}", remedy=remedy)
+
+
 def _scores(path: Path, table: Any) -> NDArray[np.int8]:
-    values, known = numbers(table, "outcome")
+    values, known = numbers(table, "score")
     bad = np.flatnonzero((values != 0) & (values != 1))
     if bad.size:
         raise _no_outcome(path, int(bad[0]), "score", repr(float(values[bad[0]])))

@@ -77,6 +77,9 @@ def test_the_order_of_replicates(tmp_path):
     [
         ("task,replicate,outcome\na,0,pass\na,1,maybe\n", "row 2, column 'outcome': expected pass or fail, 1 or 0"),
         ("task,replicate,score\na,0,1\na,1,0.5\n", "row 2, column 'score'"),
+        ("task,replicate,outcome,score\na,0,pass,1\na,1,pass,0\n", "row 2, column 'score': expected no other outcome"),
+        ("task,replicate,outcome,score\na,0,fail,true\n", "which is a failure, found 1"),
+        ("task,replicate,outcome,score\na,0,,0\n", "which is none, found 0"),
         ("task,replicate,score\na,0,1\na,0,0\n", "row 2, columns task, replicate: expected each replicate of a task once"),
         ("task,replicate\na,0\n", "a column 'outcome'"),
         ("task,run,outcome\na,0,pass\n", "a column 'replicate'"),
