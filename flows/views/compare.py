@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -20,7 +19,7 @@ from flows.cli_errors import printable
 from flows.views.compare_columns import reasons, rows
 from flows.views.compare_data import LEVEL, NO_NEW_RUNS, P_METHOD, Compared, Floats, prediction_shares
 from flows.views.fitness import Known
-from flows.views.folding import width
+from flows.views.folding import drawn, folded, width
 
 SHOWN = 20
 _NAME = 60
@@ -48,16 +47,15 @@ def print_compared(found: Compared, known: Known | None, *, everything: bool, as
     if as_json:
         typer.echo(json.dumps(_json(found) | (known.facts(of_scores=True) if known else {}), allow_nan=False))
         return
-    console = Console(highlight=False, markup=False, width=width())
-    console.print(f"\n{printable(found.panel.source)}: {counted(len(found.names), 'model')}, {_tasks(found)}")
+    typer.echo("\n" + folded(printable(f"{found.panel.source}: {counted(len(found.names), 'model')}, {_tasks(found)}")))
     columns, shown = _columns(found, everything=everything)
-    for table in _tables(columns, console.width):
-        console.print(table)
+    for table in _tables(columns, width()):
+        typer.echo(drawn(table))
     if more := len(found.pairs) - shown:
-        console.print(f"… {counted(more, 'more pair')}: --all shows every one, --csv FILE writes them")
-    console.print()
+        typer.echo(folded(f"… {counted(more, 'more pair')}: --all shows every one, --csv FILE writes them"))
+    typer.echo()
     for sentence in sentences(found):
-        console.print(Text(printable(sentence)))
+        typer.echo(folded(printable(sentence)))
 
 
 def _tasks(found: Compared) -> str:
@@ -141,9 +139,8 @@ def sentences(found: Compared) -> list[str]:
         told.append(f"Note: {NO_NEW_RUNS}.")
     fit = found.fit
     if fit.median_ratio is not None:
-        told.append(
-            f"Beta line sqrt(p(1-p)/N): SE total is {fit.median_ratio:.2f} times it (5 to 95 %: {fit.lo:.2f} to {fit.hi:.2f})."
-        )
+        ends = f" (5 to 95 %: {fit.lo:.2f} to {fit.hi:.2f})" if fit.pairs > 1 else ""
+        told.append(f"Beta line sqrt(p(1-p)/N): SE total is {fit.median_ratio:.2f} times it{ends}.")
     told += [*_averaging_sentences(found.averaging, found.asked.average), *_null_sentences(found.null)]
     undefined = dict.fromkeys(reason for reason in _undefined(found) if reason)
     return told + [f"undefined (-): {reason}" for reason in undefined]
@@ -241,9 +238,11 @@ def _noise_sentences(found: Compared) -> Iterator[str]:
     part = (
         f"{100 * share:.0f} % of the total variance is prediction noise" if share <= 1 else "no data noise can be told from chance"
     )
+    (first, *others) = np.flatnonzero(known)
+    whose = "a typical pair (median)" if others else " - ".join(found.names[int(side[first])] for side in (pairs.a, pairs.b))
     yield (
-        f"In a typical pair (median) {which}: {part}, so {what}. "
-        f"SE with one sample {total:.4f}, with those at hand {now:.4f}, with endless ones "
+        f"In {whose} {which}: {part}, so {what}. "
+        f"SE over new tasks: with one sample {total:.4f}, with those at hand {now:.4f}, with endless ones "
         f"{f'{floor:.4f}' if floor else 'too small to be seen here'}."
     )
 

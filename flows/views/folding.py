@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import textwrap
+
+from rich.console import Console
+from rich.table import Table
 
 _LEAST = 40
 
@@ -18,3 +22,11 @@ def folded(text: str, *, first: str = "", rest: str = "") -> str:
     return "\n".join(
         textwrap.wrap(text, width(), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [first.rstrip()]
     )
+
+
+def drawn(table: Table) -> str:
+    """A table in lines of that width, without blanks at their ends."""
+    console = Console(highlight=False, markup=False, width=width())
+    with console.capture() as found:
+        console.print(table, end="")
+    return re.sub(r" +$", "", found.get().removesuffix("\n"), flags=re.MULTILINE)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +17,8 @@ from evalnoise.prompts import render
 from evalnoise.report.numbers import counted
 from evalnoise.sending.prices import FREE, Price, max_output, price_of, price_table
 from evalnoise.store.store import Store
+from flows.cli_errors import printable
+from flows.views.folding import drawn, folded
 from schemas.probes import REFUSAL_TEXT
 from schemas.provider import JudgeSpec, ProviderSpec
 from schemas.study import Condition, Study
@@ -156,33 +157,35 @@ def _line(
 
 def print_plan(plan: Plan, store: Path) -> None:
     """Print the plan of a study against what the store already holds; on stderr, that it may cost more than its limit."""
-    console = Console(highlight=False, markup=False)
     lines = plan_lines(plan, _sealed(plan, store))
     study, protocol = plan.study, plan.protocol
     size = f"{counted(protocol.n_tasks, 'task')} of {protocol.benchmark}, {counted(study.replicates, 'replicate')}"
-    console.print(f"Study {study.study}: {size}.")
-    console.print(f"Protocol {plan.digest}", soft_wrap=True)
+    _say(f"Study {study.study}: {size}.")
+    typer.echo(f"Protocol {plan.digest}")
     for name, info in plan.executors.items():
         runs = "runs no code" if info.kind == "none" else f"executor {info.kind}, Python {info.python}"
-        console.print(f"Stack {name}: checker {checker_text(protocol.checkers[name])}, {runs}.")
+        _say(f"Stack {name}: checker {checker_text(protocol.checkers[name])}, {runs}.")
     for name, identity in protocol.providers.items():
-        console.print(f"Provider of {name}: {checker_text(identity)}.")
+        _say(f"Provider of {name}: {checker_text(identity)}.")
     if any(stack.verifier.isolation == "fresh" and plan.executors[stack.name].kind == "docker" for stack in study.stacks):
-        console.print("Isolation fresh: a container for every candidate, about a second each and a worker's whole time.")
-    console.print(_dag_table(stages(study, protocol.n_tasks)))
-    console.print()
-    console.print(_table(lines))
-    console.print(f"{cost_sentence(lines)} Limit: {_limit(study.limits.max_cost)}.")
-    console.print(
+        _say("Isolation fresh: a container for every candidate, about a second each and a worker's whole time.")
+    typer.echo(drawn(_dag_table(stages(study, protocol.n_tasks))) + "\n")
+    typer.echo(drawn(_table(lines)))
+    _say(f"{cost_sentence(lines)} Limit: {_limit(study.limits.max_cost)}.")
+    _say(
         "Calls, checks and tokens out are upper limits, all retries counted. Tokens in are estimated at four characters each.",
-        style="dim",
+        dim=True,
     )
     tables = ", ".join(dict.fromkeys(line.prices for line in lines if line.prices not in ("", "study")))
     if tables:
-        console.print(f"Prices by the table {tables}: they change, so check them (docs/guide/costs.md).", style="dim")
+        _say(f"Prices by the table {tables}: they change, so check them (docs/guide/costs.md).", dim=True)
     warning = limit_warning(lines, study.limits.max_cost)
     if warning:
         typer.secho(f"warning: {warning}", fg=typer.colors.YELLOW, err=True)
+
+
+def _say(text: str, *, dim: bool | None = None) -> None:
+    typer.secho(folded(printable(text)), dim=dim)
 
 
 def checker_text(identity: Mapping[str, Any]) -> str:

@@ -255,9 +255,20 @@ def test_a_copy_is_named_and_gives_no_advice(tmp_path):
     # A pair beside it gives the advice alone.
     scores = table(2, 60, 4)
     write(path, scores[[0, 0, 1]], "abc")
-    advice = next(line for line in run("--file", path).splitlines() if line.startswith("In a typical pair"))
+    advice = run("--file", path).split("In a typical pair (median) ")[1].splitlines()[0]
     write(path, scores, "ac")
-    assert advice in run("--file", path)
+    assert f"In a - c {advice}" in run("--file", path)
+
+
+def test_one_pair_is_no_typical_one(tmp_path):
+    path = tmp_path / "two.csv"
+    write(path, table(2, 60, 4), "ab")
+    said = run("--file", path, "--covers", "benchmark")
+    assert "In a - b " in said
+    assert "typical pair" not in said
+    assert "5 to 95 %" not in said
+    (pair,) = json.loads(run("--file", path, "--json"))["pairs"]
+    assert f"SE over new tasks: with one sample {pair['se_total']:.4f}, with those at hand {pair['se']:.4f}" in said
 
 
 def test_columns_are_what_each_pair_says(tmp_path, monkeypatch):

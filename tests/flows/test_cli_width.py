@@ -45,6 +45,7 @@ def test_outputs_fit_80_columns(made, command):
     }[command]
     narrow = shown(*arguments, columns="80")
     assert max(map(len, narrow.splitlines())) <= 80
+    assert not [line for line in narrow.splitlines() if line != line.rstrip()]
     if command != "compare":
         wide = shown(*arguments, columns="2000")
         assert set(narrow.split()) >= {word for word in wide.split() if len(word) < 40 and len(set(word)) > 1}
