@@ -138,14 +138,17 @@ def _table_alpha(base: Estimate, counts: Ints, metric: Metric, *, seed: int, res
     """Nominal and ordinal, from counts (N, K) of items with at least two ratings each."""
     size, weights = counts.shape[1], 1.0 / (counts.sum(axis=1) - 1)
     totals = counts.sum(axis=0)
-    distance = _distances(totals[None].astype(object), metric)[0]
+    # Of the nominal metric all that differ are 1 apart: that needs no table of categories by categories.
+    distance = None if metric is Metric.NOMINAL else _distances(totals[None].astype(object), metric)[0]
     n = int(totals.sum())
-    expected = int((np.outer(totals, totals).astype(object) * distance).sum())
+    expected = _apart(totals[None], distance)
     observed = Fraction()
     for ratings in np.unique(counts.sum(axis=1)):
-        some = counts[counts.sum(axis=1) == ratings].astype(object)
-        observed += Fraction(int((some.T.dot(some) * distance).sum()), int(ratings) - 1)
-    value = float(1 - (n - 1) * observed / expected)
+        observed += Fraction(_apart(counts[counts.sum(axis=1) == ratings], distance), int(ratings) - 1)
+    made = Estimate(value=float(1 - (n - 1) * observed / expected), n_tasks=base.n_tasks, n_replicates=base.n_replicates)
+    most = MOST_CATEGORIES if metric is Metric.NOMINAL else _MOST_RANKS
+    if size > most:
+        return made.lacking(too_many(size, most))
     first, second = np.triu_indices(size, 1)
     if metric is Metric.NOMINAL:
         pairs = ((counts.sum(axis=1) ** 2 - (counts**2).sum(axis=1)) * weights)[:, None]
@@ -160,12 +163,15 @@ def _table_alpha(base: Estimate, counts: Ints, metric: Metric, *, seed: int, res
         seen = items * (means[:, 0] if metric is Metric.NOMINAL else np.sum(means[:, : pairs.shape[1]] * here, axis=1))
         return np.where(chance > 0, 1 - (sums.sum(axis=1) - 1) * seen / np.where(chance > 0, chance, 1.0), np.nan)
 
-    made = Estimate(value=value, n_tasks=base.n_tasks, n_replicates=base.n_replicates)
-    most = MOST_CATEGORIES if metric is Metric.NOMINAL else _MOST_RANKS
-    if size > most:
-        return made.lacking(too_many(size, most))
     columns = np.hstack([pairs, counts])
     return _resampled(made, columns, of, size, never=observed == 0, seed=seed, resamples=resamples, level=level)
+
+
+def _apart(counts: Ints, distance: NDArray[Any] | None) -> int:
+    """The sum of the squared distances of all ordered pairs within each row of counts (N, K); exact: 2^30 ratings are the most."""
+    if distance is None:
+        return int((counts.sum(axis=1) ** 2).sum() - (counts * counts).sum())
+    return int(((counts.T @ counts).astype(object) * distance).sum())
 
 
 def _distances(totals: NDArray[Any], metric: Metric) -> NDArray[Any]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from evalnoise.stats.agreement.kappa import Weights, agreement_table, cohen_kappa, two_graders
+from evalnoise.stats.agreement.many import Metric, krippendorff_alpha
 
 POWERS = {Weights.NONE: 0, Weights.LINEAR: 1, Weights.QUADRATIC: 2}
 
@@ -47,3 +48,14 @@ def test_texts_that_all_differ_have_a_kappa_and_no_interval(weights):
 def test_sixty_categories_have_an_interval():
     table = agreement_table(np.arange(120) % 60, np.arange(120) // 2, 60)
     assert cohen_kappa(table, seed=0, resamples=20).lo is not None
+
+
+@pytest.mark.parametrize(("metric", "most"), [(Metric.NOMINAL, 60), (Metric.ORDINAL, 12)])
+def test_alpha_of_ratings_that_all_differ(metric, most):
+    ratings = np.random.default_rng(2).permutation(300).reshape(150, 2)
+    found = krippendorff_alpha(ratings, metric=metric, seed=0, resamples=50)
+    # Ranks are the ratings themselves where all differ; of the nominal metric all pairs are 1 apart.
+    squares = [(int(a) - int(b)) ** 2 for a, b in ratings] if metric is Metric.ORDINAL else [1] * 150
+    every = sum((i - j) ** 2 for i in range(300) for j in range(300)) if metric is Metric.ORDINAL else 300 * 299
+    assert found.value == float(1 - Fraction(299 * 2 * sum(squares), every))
+    assert found.undefined == f"300 categories: no interval is made for more than {most}"
