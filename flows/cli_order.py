@@ -181,6 +181,7 @@ def sequential(
     if what is None:
         if passes is None or runs is None or passes > runs:
             raise misuse("expected an arm, a file, -, or --passes S --runs N with S at most N")
+        _of_an_arm(covers, shuffle)
         if method == "betting":
             raise misuse("--method betting needs the scores in their order: name a file, or - for one score a line")
         print_counts(passes, runs, level=level, half_width=half_width, as_json=as_json)
@@ -200,10 +201,9 @@ def _observations(what: str, store: Path, *, covers: str, shuffle: int | None) -
 
     if covers not in {"population", "benchmark"}:
         raise misuse(f"--covers {covers}: expected population or benchmark")
-    if what == "-":
-        return stated_scores(_lines()), None
-    if is_table_name(what):
-        return read_scores(Path(what)), None
+    if what == "-" or is_table_name(what):
+        _of_an_arm(covers, shuffle)
+        return (stated_scores(_lines()) if what == "-" else read_scores(Path(what))), None
     if covers == "benchmark":
         if shuffle is not None:
             raise misuse("--shuffle is about tasks; the runs of --covers benchmark stay in the order of time")
@@ -213,17 +213,24 @@ def _observations(what: str, store: Path, *, covers: str, shuffle: int | None) -
     return task_scores(known.arms[0], shuffle=shuffle), known
 
 
+def _of_an_arm(covers: str, shuffle: int | None) -> None:
+    """Refuse what only an arm has, of scores that come in their order."""
+    given = ["--covers benchmark"] if covers == "benchmark" else []
+    given += ["--shuffle"] if shuffle is not None else []
+    if given:
+        raise misuse(f"{' and '.join(given)}: only of an arm; scores of a file, of lines and of counts are taken as they come")
+
+
 def _lines() -> list[float]:
+    from evalnoise.readers.columns import number_in
+
     found = []
     for number, line in enumerate(sys.stdin, 1):
         text = line.strip()
         if not text or (number == 1 and text.lower() == "score"):
             continue
-        try:
-            value = float(text)
-        except ValueError:
-            value = -1.0
-        if not 0 <= value <= 1:
+        value = number_in(text)
+        if value is None or not 0 <= value <= 1:
             raise misuse(f"standard input, line {number}: expected one score between 0 and 1, found {text[:40]!r}")
         found.append(value)
     return found

@@ -43,6 +43,15 @@ def numbers(table: pa.Table, key: str) -> tuple[Floats, NDArray[np.bool_]]:
     return np.asarray(array.fill_null(0.0), dtype=np.float64), ~np.asarray(array.is_null(), dtype=np.bool_)
 
 
+def number_in(text: str) -> float | None:
+    """The finite number that a text is, as in a column of numbers: Python alone would take 1_0 and digits of other scripts."""
+    try:
+        value = float(text) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
 def refuse_outside(
     path: Path,
     column: str,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from evalnoise.readers.columns import at_row
+from evalnoise.readers.columns import at_row, number_in
 from evalnoise.readers.tablefile import Kind, Wanted, read_table
 from schemas.errors import DataError
 
@@ -62,10 +61,7 @@ def read_pairs(path: Path) -> list[Pair]:
 def _margin(path: Path, row: int, text: str) -> float | None:
     if not text.strip():
         return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= 1:
+    value = number_in(text)
+    if value is None or not 0 < value <= 1:
         raise at_row(path, row, "margin", expected="a loss of score in (0, 1], or nothing", found=repr(text[:_LONGEST]))
     return value

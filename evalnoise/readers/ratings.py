@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evalnoise.readers.columns import at_row, codes, numbers, refuse_outside
+from evalnoise.readers.columns import at_row, codes, number_in, numbers, refuse_outside
 from evalnoise.readers.tablefile import Kind, Wanted, column_names, read_table
 from schemas.errors import DataError
 
@@ -152,7 +151,7 @@ def _coded(path: Path, columns: dict[str, tuple[tuple[str, ...], Ints]]) -> _Sai
         return _Said(categories=("fail", "pass"), values=None, binary=True, codes=_placed(columns, passing))
     if len(said) > _MOST_CATEGORIES:
         raise _bad(path, f"at most {_MOST_CATEGORIES} different ratings", str(len(said)), "Round them.")
-    values = {word: _number(word) for word in said}
+    values = {word: number_in(word) for word in said}
     numeric = sorted({value for value in values.values() if value is not None})
     if not numeric:
         ordered = tuple(sorted(said))
@@ -168,14 +167,6 @@ def _coded(path: Path, columns: dict[str, tuple[tuple[str, ...], Ints]]) -> _Sai
 def _placed(columns: dict[str, tuple[tuple[str, ...], Ints]], place: dict[str, int]) -> dict[str, Ints]:
     # The last entry is what code -1 takes: no rating.
     return {name: np.array([*(place[word] for word in words), NONE], dtype=np.int64)[at] for name, (words, at) in columns.items()}
-
-
-def _number(word: str) -> float | None:
-    try:
-        value = float(word)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def _refuse_mixture(path: Path, columns: dict[str, tuple[tuple[str, ...], Ints]], numbers_of: dict[str, float | None]) -> None:

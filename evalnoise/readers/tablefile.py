@@ -8,8 +8,6 @@ from __future__ import annotations
 import csv
 import difflib
 import glob
-import gzip
-import json
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,13 +22,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evalnoise.readers.columns import at_row
+from evalnoise.readers.tablelines import FORMATS, LONGEST_LINE, csv_fault, lines, opened, refuse_line, refuse_text, said
 from schemas.errors import DataError
 
-FORMATS: Final = ".csv, .tsv, .jsonl, .ndjson or .parquet (the first four also .gz)"
 _CSV: Final = (
-    "read_csv($path, header = true, auto_detect = false, delim = '{}', quote = '\"', escape = '\"', columns = {{columns}})"
+    "read_csv($path, header = true, auto_detect = false, delim = '{}', quote = '\"', escape = '\"', columns = {{columns}}, "
+    f"max_line_size = {LONGEST_LINE})"
 )
-_JSON: Final = "read_json($path, format = 'newline_delimited', records = 'true', columns = {columns})"
+_LONGEST: Final = f"maximum_object_size = {LONGEST_LINE}"
+_JSON: Final = f"read_json($path, format = 'newline_delimited', records = 'true', columns = {{columns}}, {_LONGEST})"
 _READERS: Final = {
     ".csv": _CSV.format(","),
     ".tsv": _CSV.format("\t"),
@@ -41,12 +41,16 @@ _READERS: Final = {
 _KEYS: Final = """
 SELECT keys FROM (
     SELECT json_keys(json) AS keys, row_number() OVER () AS place
-    FROM read_json_objects($path, format = 'newline_delimited')
+    FROM read_json_objects($path, format = 'newline_delimited', {longest})
 )
 GROUP BY keys ORDER BY min(place)
-"""
+""".replace("{longest}", _LONGEST)
 _YES: Final = ("true", "pass", "passed")
 _NO: Final = ("false", "fail", "failed")
+_SCORES: Final = (
+    pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_string,
+    pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null,
+)  # fmt: skip
 _SHOWN = 80
 _MOST_NAMES = 20
 
@@ -100,7 +104,7 @@ def column_names(path: Path) -> list[str]:
     reader = _reader(path)
     try:
         if "read_csv" in reader:
-            return _header(path, "\t" if "\t" in reader else ",")
+            return _header(path, _mark(reader))
         if "read_parquet" in reader:
             return _parquet_names(path)
         with closing(duckdb.connect()) as connection:
@@ -116,50 +120,22 @@ _FAULTS: Final = (duckdb.Error, pa.ArrowException, UnicodeError, OSError)
 
 
 def _no_table(path: Path, error: Exception) -> DataError:
-    """The error for a file that cannot be read; of JSON Lines it names the row."""
-    if "read_json" in _reader(path):
+    """The error for a file that cannot be read; it names the row where that is known."""
+    reader = _reader(path)
+    if "read_parquet" not in reader:
         try:
-            _refuse_line(path)
+            (refuse_line if "read_json" in reader else refuse_text)(path)
         except DataError as named:
             return named
-    found = _said(error)
-    return DataError(
-        str(path), expected=f"a table in {FORMATS}", found=found, remedy="Check the file, and that its name says its format."
-    )
+    if "read_csv" in reader and (fault := csv_fault(path, _mark(reader), " ".join(str(error).split()))) is not None:
+        return fault
+    remedy = "Check the file, and that its name says its format."
+    return DataError(str(path), expected=f"a table in {FORMATS}", found=said(error), remedy=remedy)
 
 
-def _said(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    if "state machine reached an invalid state" in text:
-        return "lines that are no CSV: line ends of more than one kind (LF, CR LF, CR), or a quotation mark out of place"
-    if "cannot encode str as UTF-8" in text or "surrogates not allowed" in text:
-        return "a name of a file or column that is not UTF-8"
-    return text[:300]
-
-
-def _refuse_line(path: Path) -> None:
-    """Raise DataError at the first line of JSON Lines that is no object; DuckDB counts its lines otherwise."""
-    row = 0
-    try:
-        with _opened(path) as file:
-            for line in file:
-                row += bool(line.strip())
-                if line.strip():
-                    # Half of a surrogate pair is no text.
-                    json.dumps(_object(json.loads(line)), ensure_ascii=False).encode()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}, row {row + 1}", expected="UTF-8", found=str(error), remedy="Write the file in UTF-8.") from None
-    except (ValueError, RecursionError) as error:
-        found = str(error)[:300]
-        raise DataError(f"{path}, row {row}", expected="a JSON object", found=found, remedy="Every line is one object.") from None
-    except (OSError, EOFError):
-        return
-
-
-def _object(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value
-    raise ValueError(json.dumps(value)[:_SHOWN])
+def _mark(reader: str) -> str:
+    """What separates the fields of a CSV file."""
+    return "\t" if "\t" in reader else ","
 
 
 def _suffix(name: str) -> str | None:
@@ -174,13 +150,9 @@ def _reader(path: Path) -> str:
     if suffix is None:
         raise DataError(str(path), expected=f"a file whose name ends in {FORMATS}", found="another name", remedy="Rename it.")
     if not path.is_file():
-        found = "a folder" if path.is_dir() else "none"
-        raise DataError(str(path), expected="a file", found=found, remedy="Check the path.")
+        found = "a folder" if path.is_dir() else "a pipe, socket or device" if path.exists() else "none"
+        raise DataError(str(path), expected="a regular file" if path.exists() else "a file", found=found, remedy="Check the path.")
     return _READERS[suffix]
-
-
-def _opened(path: Path) -> Any:
-    return (gzip.open if path.name.lower().endswith(".gz") else open)(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def _read(connection: Any, path: Path, reader: str, wanted: Mapping[str, Wanted]) -> pa.Table:
@@ -200,10 +172,15 @@ def _read(connection: Any, path: Path, reader: str, wanted: Mapping[str, Wanted]
 def _columns(path: Path, reader: str, wanted: Mapping[str, Wanted]) -> str:
     """The columns that DuckDB is told, in its language: those that a file has, or, of JSON, those that are looked for."""
     if "read_parquet" in reader:
-        return ", ".join(_quoted(name) for name in _distinct(path, _parquet_names(path), wanted))
+        names = _distinct(path, _parquet_names(path), wanted)
+        _refuse_types(path, wanted)
+        return ", ".join(_quoted(name) for name in names)
     is_csv = "read_csv" in reader
-    mark = "\t" if "\t" in reader else ","
-    there = _distinct(path, _header(path, mark), wanted) if is_csv else list(dict.fromkeys(one.column for one in wanted.values()))
+    there = (
+        _distinct(path, _header(path, _mark(reader)), wanted)
+        if is_csv
+        else list(dict.fromkeys(one.column for one in wanted.values()))
+    )
     return "{" + ", ".join(f"{_quoted(name, mark=chr(39))}: 'VARCHAR'" for name in there) + "}"
 
 
@@ -212,11 +189,26 @@ def _parquet_names(path: Path) -> list[str]:
         return list(pq.read_schema(file).names)
 
 
+def _refuse_types(path: Path, wanted: Mapping[str, Wanted]) -> None:
+    """Raise DataError for a column of Parquet that DuckDB would take for numbers, or refuse in SQL: durations, dates, lists."""
+    with path.open("rb") as file:
+        schema = pq.read_schema(file)
+    for want in wanted.values():
+        kind = schema.field(want.column).type if want.column in schema.names else pa.null()
+        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+        number = want.kind is Kind.NUMBER
+        if pa.types.is_duration(plain) or (number and not any(allowed(plain) for allowed in _SCORES)):
+            expected = "numbers, booleans or texts" if number else "texts or numbers"
+            found = f"a column of type {str(kind)[:_SHOWN]}"
+            remedy = "Write it as numbers, or name another column."
+            raise DataError(f"{path}, column {want.column!r}", expected=expected, found=found, remedy=remedy)
+
+
 def _header(path: Path, mark: str) -> list[str]:
     """The names in a file's first line."""
     try:
-        with _opened(path) as file:
-            names = next(csv.reader(file, delimiter=mark), None)
+        with opened(path) as file:
+            names = next(csv.reader(lines(path, file), delimiter=mark), None)
             ends = file.newlines
     except (csv.Error, OSError, EOFError) as error:
         raise DataError(str(path), expected="a header line", found=str(error)[:200], remedy="Check the file.") from None
@@ -276,7 +268,7 @@ def _present(source: _Source, wanted: Mapping[str, Wanted], columns: Mapping[str
             yield key, want
         elif not want.optional:
             if source.is_json:
-                _refuse_line(source.path)
+                refuse_line(source.path)
             near = difflib.get_close_matches(want.column, have, n=1) or [
                 name for name in have if name.strip().lower() == want.column
             ]
@@ -297,10 +289,9 @@ def _value(want: Wanted, kind: str) -> str:
         return f"CAST({column} AS DOUBLE)"
     text = f"lower(trim({column}))"
     cases = f"WHEN {text} IN {_YES} THEN 1 WHEN {text} IN {_NO} THEN 0"
-    # What is no number becomes NaN, which is refused, as NaN itself is; only an empty field is null.
-    return (
-        f"CASE WHEN {column} IS NULL OR {text} = '' THEN NULL {cases} ELSE coalesce(try_cast({text} AS DOUBLE), 'nan') END::DOUBLE"
-    )
+    # What is no number becomes NaN, which is refused, as NaN itself is; only an empty field is null. DuckDB takes 1_0 for 10.
+    number = f"CASE WHEN contains({text}, '_') THEN NULL ELSE try_cast({text} AS DOUBLE) END"
+    return f"CASE WHEN {column} IS NULL OR {text} = '' THEN NULL {cases} ELSE coalesce({number}, 'nan') END::DOUBLE"
 
 
 def _refuse_bad(source: _Source, want: Wanted, values: pa.Array) -> None:

@@ -114,7 +114,7 @@ def test_a_bad_wide_file_is_refused(tmp_path, text, raters, where, found):
         ("item,rating,rating\na,1,1\n", "r.csv", "2 of that name"),
         ("item,rating\n", "r.csv", "none"),
         ("item,rating\na,\n", "r.csv", "none"),
-        ("item,rating\na,1,2\n", "r.csv", "Expected Number of Columns: 2"),
+        ("item,rating\na,1,2\n", "r.csv, row 1", "3"),
         ("", "r.csv", "an empty file"),
     ],
 )

@@ -132,7 +132,7 @@ def test_headers(tmp_path):
     with pytest.raises(DataError, match="one column 'score', found 2"):
         panel_of_file(path)
     path.write_text("model,task,score\na,t,1\nb,t\n")
-    with pytest.raises(DataError, match="Line: 3"):
+    with pytest.raises(DataError, match=r"row 2: expected 3 fields, as in the header, found 2"):
         panel_of_file(path)
     path.write_text("")
     with pytest.raises(DataError, match="an empty file"):
