@@ -15,7 +15,7 @@ from evalnoise.readers.arms import Arm, find_arm
 from evalnoise.readers.cells import Cells, task_texts
 from evalnoise.readers.fitness import unfit_for_decisions
 from evalnoise.readers.sameness import Aspect, Sameness, not_independent, same_measurement, share_cells
-from evalnoise.stats.estimate import Covers, joined
+from evalnoise.stats.estimate import Covers
 from evalnoise.stats.gates.aa import Article, article_rule
 from evalnoise.stats.gates.copies import look_like_copies
 from evalnoise.stats.gates.family import decision_of_all, settle
@@ -119,14 +119,23 @@ def find(store: Path, text: str, name: str) -> Found:
         return Found(arm, tuple(unfit_for_decisions(connection, arm, name)), texts)
 
 
-def sides(base: Cells, new: Cells) -> tuple[Side, Side, tuple[str, ...], int, int]:
-    """Base and new on the tasks that both benchmarks have, in base's order; their clusters; tasks that only base, only new has."""
-    rows = {task: row for row, task in enumerate(new.task_ids)}
-    common = [(row, rows[task]) for row, task in enumerate(base.task_ids) if task in rows]
-    at_base, at_new = (np.array([pair[i] for pair in common], dtype=np.int64) for i in (0, 1))
-    made = [Side(scores=cells.scores[at], measured=cells.measured[at]) for cells, at in ((base, at_base), (new, at_new))]
-    clusters = tuple(base.clusters[row] for row in at_base)
-    return made[0], made[1], clusters, len(base.task_ids) - len(common), len(new.task_ids) - len(common)
+def sides(base: Cells, new: Cells) -> tuple[Side, Side, tuple[str, ...]]:
+    """Base and new on all tasks that either benchmark has, base's first and in its order, and the cluster of each.
+
+    A task that one of them does not have is `absent` there, and not left out: it may be gone because NEW fails it.
+    """
+    clusters = dict(zip(base.task_ids, base.clusters, strict=True))
+    for task, cluster in zip(new.task_ids, new.clusters, strict=True):
+        clusters.setdefault(task, cluster)
+    return _laid_out(base, list(clusters)), _laid_out(new, list(clusters)), tuple(clusters.values())
+
+
+def _laid_out(cells: Cells, tasks: Sequence[str]) -> Side:
+    rows = {task: row for row, task in enumerate(cells.task_ids)}
+    at = np.array([rows.get(task, -1) for task in tasks], dtype=np.int64)
+    absent = at < 0
+    measured = cells.measured[at] & ~absent[:, None]
+    return Side(scores=np.where(measured, cells.scores[at], 0.0), measured=measured, absent=absent)
 
 
 def compare(
@@ -135,9 +144,9 @@ def compare(
     """The gate over one benchmark; `allowed` aspects may differ beside model and prompt; `article` is the published rule's seed."""
     one, other = base.arm, new.arm
     sameness = same_measurement(one, other, allowed=allowed)
-    side_base, side_new, clusters, only_base, only_new = sides(one.cells, other.cells)
+    side_base, side_new, clusters = sides(one.cells, other.cells)
     unfit = (*not_independent(one, other), *_repeats(base, new), *sameness.demands, *_remedy(sameness), *base.against, *new.against)
-    gated = gate(side_new, side_base, rule, unfit=unfit, only_new=only_new, only_base=only_base, clusters=clusters)
+    gated = gate(side_new, side_base, rule, unfit=unfit, clusters=clusters)
     published = _published(side_new, side_base, level=1 - rule.alpha, seed=article) if article is not None else None
     return Compared(
         benchmark=name or other.cells.benchmark,
@@ -151,13 +160,13 @@ def compare(
 
 
 def _published(new: Side, base: Side, *, level: float, seed: int) -> Article:
-    """The published rule, whose pass too must hold whatever the unmeasured cells were."""
+    """The published rule, whose pass too must hold whatever unmeasured cells and absent tasks were."""
     found = article_rule(new, base, level=level, seed=seed)
     cases = worst_cases(new, base) if found.decision is Decision.PASS else []
     worst = [article_rule(*case, level=level, seed=seed).decision for case in cases]
     if all(decision is Decision.PASS for decision in worst):
         return found
-    return replace(found, decision=Decision.INCONCLUSIVE, note=joined(hidden_loss(new, base, None), found.note))
+    return replace(found, decision=Decision.INCONCLUSIVE, against_pass=hidden_loss(new, base, None))
 
 
 def _remedy(sameness: Sameness) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from evalnoise.readers.cells import Cells, read_cells
+from evalnoise.readers.cells import CHANGED_STORE, Cells, read_cells
 from evalnoise.store.store import SHORT, Store
 from schemas.errors import StoreError
 from schemas.protocol import Protocol
@@ -62,7 +62,7 @@ def find_arm(connection: Any, store: str | Path, text: str) -> Arm:
         text: What the user wrote.
 
     Raises:
-        StoreError: There is no such thing, or more than one; the message lists what there is.
+        StoreError: There is no such thing, or more than one; the message lists what there is. Or its table of tasks is not whole.
     """
     parts = text.split("/")
     if not 1 <= len(parts) <= 3 or not all(parts):
@@ -81,6 +81,10 @@ def find_arm(connection: Any, store: str | Path, text: str) -> Arm:
     if cells is None:
         raise _no(store, text, f"sealed outcomes of {stack} under {condition}", "none yet", "Run the study, or finish it.")
     label = f"{study} ({digest[:SHORT]}), {stack}, {condition}"
+    if len(cells.task_ids) != frozen.n_tasks:
+        # Tasks that are gone could be those that the arm fails.
+        found = f"{len(cells.task_ids)} tasks in its table"
+        raise _no(store, text, f"the {frozen.n_tasks} tasks of its protocol", found, CHANGED_STORE)
     return Arm(label, cells, frozen, status == "complete", _predecessors(opened, frozen))
 
 

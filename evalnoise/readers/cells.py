@@ -14,6 +14,8 @@ from schemas.errors import StoreError
 
 PASS, FAIL, UNMEASURED = 1, 0, -1
 """Codes of outcomes."""
+CHANGED_STORE: Final = "The store was not written by evalnoise, or was changed: take it from where it was made."
+"""What to do about records that evalnoise cannot have written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def _refuse_repeats(arm: str, what: str, values: Sequence[object]) -> None:
             arm,
             expected=f"each {what} of a task once",
             found=f"two tasks of {what} {twice!r}",
-            remedy="The store was not written by evalnoise, or was changed: take it from where it was made.",
+            remedy=CHANGED_STORE,
         )
 
 

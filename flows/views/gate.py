@@ -57,7 +57,8 @@ def _short(member: Compared, *, primary: bool) -> str:
     ends = "" if found.lo is None else f" [{found.lo:+.4f}, {found.hi:+.4f}]"
     numbers = found.undefined if found.difference is None else f"difference {found.difference:+.4f}{ends}"
     tested = "" if p is None else f", p {p_words(p)}"
-    return f"{code(member.benchmark)}{' (primary)' if primary else ''} {_SAYS[member.decision]}, {numbers}{tested}"
+    said = f"{code(member.benchmark)}{' (primary)' if primary else ''} {_SAYS[member.decision]}, {numbers}{tested}"
+    return said + (f" ({uncovered})" if (uncovered := not_covered(member)) else "")
 
 
 def _not_passed(outcome: Outcome) -> str:
@@ -75,7 +76,15 @@ def benchmark_sentence(member: Compared) -> str:
     """What one benchmark says, in one line of markdown."""
     new, base = code(member.new.label), code(member.base.label)
     head = f"on {code(member.benchmark)}, {new} {_SAYS[member.decision]} against {base}"
-    return f"{head}; {_numbers(member)}{_unmeasured(member)}{_because(member)}"
+    uncovered = f"; {said}" if (said := not_covered(member)) else ""
+    return f"{head}; {_numbers(member)}{_unmeasured(member)}{uncovered}{_because(member)}"
+
+
+def not_covered(member: Compared) -> str:
+    """That the decision is about fewer tasks than the arms have; empty where it is about all of them."""
+    unmatched = _unmatched(member.gated)
+    tested = member.article or member.gated.tested
+    return f"decided on the {counted(tested.n_tasks, 'task')} that both measured: {unmatched} not covered" if unmatched else ""
 
 
 def _unmeasured(member: Compared) -> str:
@@ -176,6 +185,7 @@ def _claim_lines(member: Compared) -> list[tuple[str, str]]:
         ("decision", found.decision),
     ]
     lines += [("because", reason) for reason in found.reasons]
+    lines += [("not covered", uncovered)] if (uncovered := not_covered(member)) else []
     lines += [("would settle it", found.settling)] if found.settling else []
     lines += [("differs, as it may", text) for text in member.sameness.allowed]
     lines += [("note", note) for note in (tested.undefined, tested.note) if note]
@@ -197,12 +207,16 @@ def _gain(limit: float | None) -> str:
 def _task_words(member: Compared) -> str:
     found = member.gated
     clusters = f" in {counted(found.tested.clusters, 'cluster')}" if found.tested.clusters else ""
-    return f"{found.tested.n_tasks} in both{clusters}, {found.tested.n_informative} of them informative{_unmatched(found)}"
+    return f"{found.tested.n_tasks} in both{clusters}, {found.tested.n_informative} of them informative{_also(_unmatched(found))}"
 
 
 def _unmatched(found: Gated) -> str:
     only = [(found.only_base, "only in base"), (found.only_new, "only in new")]
-    return "".join(f", {count} {where}" for count, where in only if count)
+    return ", ".join(f"{count} {where}" for count, where in only if count)
+
+
+def _also(text: str) -> str:
+    return f", {text}" if text else ""
 
 
 def _p_line(member: Compared) -> str:
@@ -230,7 +244,7 @@ def _article_lines(member: Compared, found: Article) -> list[tuple[str, str]]:
             "rule",
             f"article: {_OVER[Covers(found.covers)]}, by bootstraps over tasks, seed {found.seed}, {found.resamples} resamples",
         ),
-        ("tasks", f"{found.n_tasks} in both{_unmatched(gated)}"),
+        ("tasks", f"{found.n_tasks} in both{_also(_unmatched(gated))}"),
         ("runs per task", "{} of base, {} of new".format(*_runs(gated.tested))),
         ("unmeasured cells", f"{gated.unmeasured_base:.1%} of base, {gated.unmeasured_new:.1%} of new"),
     ]
@@ -243,6 +257,7 @@ def _article_lines(member: Compared, found: Article) -> list[tuple[str, str]]:
             ("power at its effect", _number(found.power_at_mde, ".2f")),
         ]
     lines += [("decision", member.decision), *(("because", reason) for reason in member.reasons)]
+    lines += [("not covered", uncovered)] if (uncovered := not_covered(member)) else []
     return [*lines, *(("differs, as it may", text) for text in member.sameness.allowed), ("note", found.note)]
 
 
@@ -287,6 +302,7 @@ def _member(member: Compared) -> dict[str, Any]:
         "p_worse": alone[1],
         "seed": tested["seed"],
         "resamples": tested["resamples"],
+        "not_covered": not_covered(member),
         "differs": list(member.sameness.allowed),
         "recalibrate": list(member.sameness.demands),
         "power_simulated": [{"effect": str(one.effect), **{name: getattr(one, name) for name in _POWER}} for one in member.power],

@@ -18,8 +18,8 @@ _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U001
 _LEVELS: Final = {Decision.PASS: "notice", Decision.BLOCK: "error", Decision.INCONCLUSIVE: "warning"}
 _FACTS: Final = (
     "claim", "test", "covers", "difference", "lo", "hi", "level", "loss_limit", "margin", "p", "p_two_sided", "p_worse", "alpha",
-    "one_sided", "power_at_margin", "n_tasks", "n_informative", "only_base", "only_new", "runs_base", "runs_new", "unmeasured_base",
-    "unmeasured_new", "runs_to_settle", "tasks_to_settle", "clusters", "seed", "resamples",
+    "one_sided", "power_at_margin", "n_tasks", "n_informative", "only_base", "only_new", "not_covered", "runs_base", "runs_new",
+    "unmeasured_base", "unmeasured_new", "runs_to_settle", "tasks_to_settle", "clusters", "seed", "resamples",
 )  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def junit(outcome: Outcome) -> bytes:
         case = ET.SubElement(suite, "testcase", classname="evalnoise.gate", name=_xml(member.benchmark), time="0")
         properties = ET.SubElement(case, "properties")
         for name in _FACTS:
-            if facts[name] is not None:
+            if facts[name] not in (None, ""):
                 ET.SubElement(properties, "property", name=name, value=_xml(str(facts[name])))
         _verdict(case, member)
     ET.SubElement(suite, "system-out").text = _xml(sentence(outcome))

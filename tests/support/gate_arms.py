@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evalnoise.stats.gates.side import counted_side
+from evalnoise.stats.gates.side import Side, counted_side
 
 N = 164
 
@@ -17,3 +17,9 @@ def rates(seed=0, n=N):
 
 def arm(rng, p, runs):
     return counted_side(rng.binomial(runs, p), np.full(len(p), runs))
+
+
+def cut(side, absent):
+    """The side of a suite that does not have these tasks, (N,)."""
+    measured = side.measured & ~absent[:, None]
+    return Side(scores=np.where(measured, side.scores, 0.0), measured=measured, in_order=side.in_order, absent=absent)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from statistics import NormalDist
 
 import numpy as np
@@ -16,6 +17,7 @@ from evalnoise.stats.bootstrap import joint_task_bootstrap
 from evalnoise.stats.estimate import Covers, alpha_of
 from evalnoise.stats.gates.gate import Decision
 from evalnoise.stats.gates.side import Side, on_common_tasks
+from evalnoise.stats.models.samples import samples_of
 from evalnoise.stats.planning.budget import detectable
 from evalnoise.stats.variance import Floats
 
@@ -108,7 +110,11 @@ def _run_score_variance(arm: Side) -> float | None:
     complete = arm.measured.all(axis=0)
     if not np.array_equal(arm.measured, np.broadcast_to(complete, arm.measured.shape)) or int(complete.sum()) < 2:
         return None
-    return float(np.var(arm.scores[:, complete].mean(axis=0), ddof=1))
+    # Runs in the place of tasks: their sums are integers where scores lie on a grid, so that equal ones have a variance of exactly 0.
+    runs = samples_of(arm.scores[:, complete].T[None])
+    totals = [Fraction(total) for total in runs.sums[0].tolist()]
+    spread = len(totals) * sum(total * total for total in totals) - sum(totals) ** 2
+    return float(spread / (len(totals) * (len(totals) - 1) * (arm.n_tasks * runs.unit) ** 2))
 
 
 # --- the published rule --------------------------------------------------------------------------------------------------
@@ -150,10 +156,14 @@ class Article:
     """Why there is no effect; empty otherwise."""
     note: str = ARTICLE_NOTE
     """What the rule can and cannot do."""
+    against_pass: str = ""
+    """Why its pass does not hold, in words: what unmeasured cells and absent tasks could hide; empty where it does."""
 
     @property
     def reason(self) -> str:
         """Why it decided so, in words."""
+        if self.against_pass:
+            return self.against_pass
         if self.undefined or self.difference is None or self.mde is None:
             return self.undefined
         if abs(self.difference) <= self.mde:

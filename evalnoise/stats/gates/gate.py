@@ -1,8 +1,8 @@
 """The gate: block, pass or inconclusive, on a declared claim about a new arm against a base.
 
 Block: significant and worse. Pass: not block, and the one-sided limit of the loss lies under the margin, also with NEW's unmeasured
-cells as failures and BASE's as passes. Anything else is inconclusive, and so are records that cannot bear a decision, whatever they
-seem to say.
+cells as failures and BASE's as passes, and so with tasks that only one of them has. Anything else is inconclusive, and so are
+records that cannot bear a decision, whatever they seem to say.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from evalnoise.stats.estimate import Covers, joined
 from evalnoise.stats.gates.claims import PLANNED_POWER, Tested, benchmark_test, population_test
 from evalnoise.stats.gates.copies import MAY_BE_A_COPY, look_like_copies, single_copy
-from evalnoise.stats.gates.missing import filled, hidden_gain, hidden_loss, missing_cells, worst_cases
+from evalnoise.stats.gates.missing import filled, hidden_gain, hidden_loss, lacks, worst_cases
 from evalnoise.stats.gates.permutation import RESAMPLES
 from evalnoise.stats.gates.side import Side, on_common_tasks
 
@@ -116,9 +116,9 @@ class Gated:
     data: str = ""
     """SHA-256 of the scores on the common tasks, whatever names, ids and order they have: the same for copies."""
     loss_limit_if_failed: float | None = None
-    """Limit of the loss with NEW's unmeasured cells as failures and BASE's as passes; None without any, or no pass at stake."""
+    """Limit of the loss with the cells that NEW lacks as failures, BASE's as passes; None without any, or no pass at stake."""
     against_pass: str = ""
-    """Why a pass does not hold, in words: what the unmeasured cells could hide; empty where it does."""
+    """Why a pass does not hold, in words: what unmeasured cells and absent tasks could hide; empty where it does."""
     against_block: str = ""
     """That a block would not hold if NEW's unmeasured cells were passes and BASE's failures; empty where it would."""
 
@@ -129,24 +129,20 @@ def gate(
     rule: GateRule,
     *,
     unfit: Sequence[str] = (),
-    only_new: int = 0,
-    only_base: int = 0,
     clusters: Sequence[str] | None = None,
 ) -> Gated:
     """The decision about one benchmark.
 
     Args:
         new: The arm that asks to pass.
-        base: The arm that it must not fall behind; row i is the same task.
+        base: The arm that it must not fall behind; row i is the same task, `absent` on the side whose suite does not have it.
         rule: The declared rule.
         unfit: Reasons known from elsewhere that the arms cannot be compared; with any of them the gate is inconclusive.
-        only_new: Tasks of new that base does not have at all, and that are therefore no row.
-        only_base: The same the other way.
         clusters: Cluster of each row, for `population`; empty texts for none.
     """
     a, b, both = on_common_tasks(new, base)
-    only_new += int(((new.runs >= 1) & ~both).sum())
-    only_base += int(((base.runs >= 1) & ~both).sum())
+    only_new = int((((new.runs >= 1) & ~both) | ~base.has).sum())
+    only_base = int((((base.runs >= 1) & ~both) | ~new.has).sum())
     lacking = _lacking(a, b, rule, unmatched=max(only_new, only_base))
     lacking += _unmeasured(new, base, rule)
     tested, why = _tested(new, base, rule, clusters)
@@ -186,7 +182,7 @@ def _tested(new: Side, base: Side, rule: GateRule, clusters: Sequence[str] | Non
 
 
 def _with_missing(found: Gated, new: Side, base: Side, clusters: Sequence[str] | None) -> Gated:
-    """With what the unmeasured cells could hide from a pass or a block, where either is at stake."""
+    """With what unmeasured cells and absent tasks could hide from a pass or a block, where either is at stake."""
     rule, limit, p = found.rule, found.tested.loss_limit, own_p(found)
 
     def otherwise(one: Side, other: Side) -> Gated:
@@ -197,10 +193,12 @@ def _with_missing(found: Gated, new: Side, base: Side, clusters: Sequence[str] |
         worst = [otherwise(*case) for case in cases]
         limits = [one.tested.loss_limit for one in worst]
         highest = None if None in limits else max(one for one in limits if one is not None)
-        against = "" if all(one.decision is Decision.PASS for one in worst) else hidden_loss(new, base, highest)
+        # A limit under the margin is not what speaks against the pass: the loss would be significant.
+        said = None if highest is None or highest < rule.margin else highest
+        against = "" if all(one.decision is Decision.PASS for one in worst) else hidden_loss(new, base, said)
         found = dataclasses.replace(found, loss_limit_if_failed=highest, against_pass=against)
     # Among several benchmarks p only grows: what does not block alone never does.
-    if missing_cells(new) + missing_cells(base) and p is not None and p <= rule.alpha:
+    if (lacks(new) or lacks(base)) and p is not None and p <= rule.alpha:
         best = otherwise(filled(new, 1.0), filled(base, 0.0))
         against = "" if best.decision is Decision.BLOCK else hidden_gain(new, base)
         found = dataclasses.replace(found, against_block=against)

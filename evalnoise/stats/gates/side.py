@@ -25,11 +25,18 @@ class Side:
     """Whether a cell has an outcome, shape (N, R)."""
     in_order: bool = True
     """Whether run r is the same run in every task; not so where cells were made up from counts."""
+    absent: Bools | None = None
+    """Tasks that this arm's suite does not have, shape (N,); none of their cells is measured. None: it has all of them."""
 
     @property
     def n_tasks(self) -> int:
         """Tasks, measured or not."""
         return len(self.scores)
+
+    @property
+    def has(self) -> Bools:
+        """Whether this arm's suite has a task, shape (N,)."""
+        return np.ones(self.n_tasks, dtype=np.bool_) if self.absent is None else ~self.absent
 
     @cached_property
     def _sums(self) -> Samples:
@@ -79,13 +86,15 @@ class Side:
 
     @property
     def unmeasured_share(self) -> float:
-        """Share of the cells without an outcome; 1 where there are no cells."""
-        missing = self.measured.size - int(np.count_nonzero(self.measured))
-        return missing / self.measured.size if self.measured.size else 1.0
+        """Share of the cells of the arm's own tasks without an outcome; 1 where there are no cells."""
+        own = self.measured[self.has]
+        missing = own.size - int(np.count_nonzero(own))
+        return missing / own.size if own.size else 1.0
 
     def take(self, rows: Bools | Ints) -> Side:
         """The side on some of its tasks."""
-        return Side(scores=self.scores[rows], measured=self.measured[rows], in_order=self.in_order)
+        absent = None if self.absent is None else self.absent[rows]
+        return Side(scores=self.scores[rows], measured=self.measured[rows], in_order=self.in_order, absent=absent)
 
 
 def side_of(scores: ArrayLike, measured: ArrayLike | None = None) -> Side:

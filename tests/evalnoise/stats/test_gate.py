@@ -15,7 +15,7 @@ from evalnoise.stats.gates.family import settle
 from evalnoise.stats.gates.gate import AT_ODDS, Decision, GateRule, decided, gate
 from evalnoise.stats.gates.side import Side, counted_side, side_of
 from evalnoise.stats.planning.budget import rerun_budget
-from tests.support.gate_arms import N, arm, rates
+from tests.support.gate_arms import N, arm, cut, rates
 
 RULE = GateRule()
 
@@ -286,18 +286,20 @@ def test_the_largest_allowed_share_is_allowed(percent):
         found = gate(side_of(rng.integers(0, 2, (100, 10)), shown), full, rule)
         assert found.unmeasured_new == percent / 100
         assert not found.unfit
-    missing = gate(side_of(rng.integers(0, 2, (100, 10))).take(np.arange(100 - percent)), full.take(np.arange(100 - percent)), rule,
-                   only_base=percent)  # fmt: skip
-    assert not missing.unfit
+    assert not gate(cut(side_of(rng.integers(0, 2, (100, 10))), np.arange(100) >= 100 - percent), full, rule).unfit
     holed[-1, -1] = False
     assert "unmeasured: more than" in gate(side_of(full.scores, holed), full, rule).unfit[-1]
 
 
 def test_other_reasons_and_tasks_without_a_row():
     rng = np.random.default_rng(9)
-    found = gate(arm(rng, rates(), 40), arm(rng, rates(), 40), RULE, unfit=["the judge differs"], only_new=4, only_base=1)
+    rule, numbers = GateRule(margin=0.09, tolerate_within_margin=True), np.arange(N)
+    found = gate(
+        cut(arm(rng, rates(), 40), numbers == 0), cut(arm(rng, rates(), 40), numbers > N - 5), rule, unfit=["the judge differs"]
+    )
     assert found.decision is Decision.INCONCLUSIVE
     assert found.reasons == ("the judge differs", "without that it would be pass")
+    assert (found.unmeasured_new, found.unmeasured_base) == (0, 0)
     assert (found.only_new, found.only_base) == (4, 1)
 
 
@@ -375,6 +377,6 @@ def test_a_block_that_hangs_on_missing_cells_stays_one_and_says_so():
     scores[:4] = 0
     found = gate(side_of(scores, measured), before, RULE)
     assert found.decision is Decision.BLOCK
-    assert found.reasons[1].endswith("of BASE are unmeasured; were NEW's passes and BASE's failures, it would not be a block")
+    assert found.reasons[1] == "75 of 800 cells of NEW are unmeasured; were they passes, it would not be a block"
     surely = gate(side_of(scores * (rng.random((80, 10)) < 0.5), measured), before, RULE)
     assert (surely.decision, len(surely.reasons)) == (Decision.BLOCK, 1)
