@@ -110,7 +110,7 @@ def _run_score_variance(arm: Side) -> float | None:
     complete = arm.measured.all(axis=0)
     if not np.array_equal(arm.measured, np.broadcast_to(complete, arm.measured.shape)) or int(complete.sum()) < 2:
         return None
-    # Runs in the place of tasks: their sums are integers where scores lie on a grid, so that equal ones have a variance of exactly 0.
+    # Runs in the place of tasks: their sums are integers where scores lie on a grid, so that equal ones have a variance of 0.
     runs = samples_of(arm.scores[:, complete].T[None])
     totals = [Fraction(total) for total in runs.sums[0].tolist()]
     spread = len(totals) * sum(total * total for total in totals) - sum(totals) ** 2

@@ -107,6 +107,23 @@ def test_the_drift_ratio_is_cochrans():
     assert aa_mde(side_of(outcomes)).drift_ratio == pytest.approx(theirs.split_ratio)
 
 
+@pytest.mark.parametrize("unit", [1, 10, 100, math.pi])
+def test_runs_of_one_score_have_a_variance_of_exactly_0(unit):
+    """Runs that are the same, and runs whose scores lie on other tasks: 49 tasks, because no sum of 1/49 is exact."""
+    run = np.random.default_rng(16).integers(0, max(2, int(unit)), 49) / unit
+    same = aa_mde(side_of(np.column_stack([run] * 7)))
+    assert (same.whole_run_variance, same.split_variance) == (0.0, 0.0)
+    turned = aa_mde(side_of(np.column_stack([np.roll(run, i) for i in range(7)])))
+    assert turned.split_variance > 0
+    assert turned.whole_run_variance == (0.0 if unit != math.pi else pytest.approx(0.0, abs=1e-30))
+
+
+def test_the_variance_of_whole_runs_is_that_of_their_scores():
+    scores = np.random.default_rng(17).integers(0, 11, (30, 5)) / 10
+    found = aa_mde(side_of(scores))
+    assert found.whole_run_variance == pytest.approx(np.var(scores.mean(axis=0), ddof=1) * (1 / 2 + 1 / 3), rel=1e-12)
+
+
 def test_what_has_no_effect_says_why():
     assert aa_mde(counted_side([1, 0], [1, 1])).undefined
     same = aa_mde(counted_side([3, 0], [3, 3]))
