@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.cli_options import DEFAULT_STORE, StoreOption, misuse
+from flows.cli_options import DEFAULT_STORE, MOST, StoreOption, misuse
 
 if TYPE_CHECKING:  # imported by the commands that need it, so that `--help` answers at once
     from evalnoise.readers.sequence import Observations
@@ -19,7 +19,6 @@ _TABLES = "CSV, TSV, JSON Lines or Parquet."
 ArmArgument = Annotated[str, typer.Argument(help=_ARM, metavar="ARM")]
 OrFile = Annotated[str | None, typer.Argument(help=_ARM, metavar="[ARM]")]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object.")]
-_MOST_RUNS = 10**12
 
 
 def drift(
@@ -149,7 +148,7 @@ def sequential(
     runs: Annotated[
         int | None,
         typer.Option(
-            "--runs", min=1, max=_MOST_RUNS, help="Independent trials so far, for instance one run each of new tasks.", metavar="N"
+            "--runs", min=1, max=MOST, help="Independent trials so far, for instance one run each of new tasks.", metavar="N"
         ),
     ] = None,
     covers: Annotated[
@@ -176,6 +175,8 @@ def sequential(
     _level(level, "--level")
     if half_width is not None and not 0 < half_width < 1:
         raise misuse(f"--half-width {half_width!r}: expected a number between 0 and 1, for instance 0.05")
+    if covers not in {"population", "benchmark"}:
+        raise misuse(f"--covers {covers}: expected population or benchmark")
     if method not in {None, "robbins", "betting"}:
         raise misuse(f"--method {method}: expected robbins or betting")
     if what is None:
@@ -199,8 +200,6 @@ def _observations(what: str, store: Path, *, covers: str, shuffle: int | None) -
     from evalnoise.readers.sequence import read_scores, run_scores, stated_scores, task_scores
     from evalnoise.readers.tablefile import is_table_name
 
-    if covers not in {"population", "benchmark"}:
-        raise misuse(f"--covers {covers}: expected population or benchmark")
     if what == "-" or is_table_name(what):
         _of_an_arm(covers, shuffle)
         return (stated_scores(_lines()) if what == "-" else read_scores(Path(what))), None

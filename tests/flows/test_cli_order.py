@@ -22,7 +22,7 @@ from schemas.protocol import Protocol
 from schemas.tables import CHECKS, OUTCOMES, TASKS
 from tests.support.small_store import row
 
-RUNNER = CliRunner()
+RUNNER = CliRunner(env={"COLUMNS": "2000"})
 TASKS_A_NIGHT, RUNS = 40, 2
 
 
@@ -299,6 +299,11 @@ class TestSequential:
             (["young", "--passes", "1", "--runs", "2"], None, "by themselves"),
             (["young", "--covers", "both"], None, "population or benchmark"),
             (["young", "--covers", "benchmark", "--shuffle", "1"], None, "--shuffle is about tasks"),
+            (["x.csv", "--shuffle", "3"], None, "only of an arm"),
+            (["x.csv", "--covers", "benchmark"], None, "only of an arm"),
+            (["--passes", "1", "--runs", "2", "--covers", "both"], None, "population or benchmark"),
+            (["-", "--shuffle", "3"], "1\n", "only of an arm"),
+            (["--passes", "1", "--runs", "2", "--covers", "benchmark"], None, "only of an arm"),
             (["young", "--half-width", "0"], None, "--half-width"),
             (["young", "--level", "1"], None, "--level"),
         ],
