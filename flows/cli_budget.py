@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli_options import DEFAULT_STORE, StoreOption, check_finite, misuse
+from flows.cli_options import DEFAULT_STORE, MOST, StoreOption, check_finite, misuse
 
 _ARM = "An arm: STUDY/STACK/CONDITION, shortened where there is only one."
 ArmArgument = Annotated[str, typer.Argument(help=_ARM, metavar="ARM")]
@@ -25,10 +25,11 @@ def budget(
     *,
     w: Annotated[float | None, typer.Option("--w", help="Within-task variance of each arm.", metavar="W")] = None,
     w_b: Annotated[float | None, typer.Option("--w-b", help="That of the second arm, if it is another.", metavar="W")] = None,
-    tasks: Annotated[int | None, typer.Option("--tasks", help="Tasks in the benchmark.", metavar="N")] = None,
+    tasks: Annotated[int | None, typer.Option("--tasks", max=MOST, help="Tasks in the benchmark.", metavar="N")] = None,
     delta: Delta = None,
     runs_a: Annotated[
-        int | None, typer.Option("--runs-a", help="Runs of the first arm, if they are fixed: how many of the second?", metavar="R")
+        int | None,
+        typer.Option("--runs-a", max=MOST, help="Runs of the first arm, if they are fixed: how many of the second?", metavar="R"),
     ] = None,
     price_a: Annotated[float | None, typer.Option("--price-a", help="Price of a run of the first arm.", metavar="P")] = None,
     price_b: Annotated[float | None, typer.Option("--price-b", help="Price of a run of the second arm.", metavar="P")] = None,
@@ -83,10 +84,10 @@ def power(
     *,
     delta: Delta = None,
     runs: Annotated[
-        int | None, typer.Option("--runs", min=1, help="Runs per arm. Default: the arm's own, of each task.", metavar="R")
+        int | None, typer.Option("--runs", min=1, max=MOST, help="Runs per arm. Default: the arm's own, of each task.", metavar="R")
     ] = None,
     runs_b: Annotated[
-        int | None, typer.Option("--runs-b", min=1, help="Runs of the second arm, if they are others.", metavar="R")
+        int | None, typer.Option("--runs-b", min=1, max=MOST, help="Runs of the second arm, if they are others.", metavar="R")
     ] = None,
     alpha: Alpha = None,
     simulations: Annotated[int, typer.Option("--simulations", min=1, max=1_000_000, help="Simulated comparisons.")] = 4_000,
@@ -140,9 +141,13 @@ def design(
     ] = None,
     price_grade: Annotated[float, typer.Option("--price-grade", help="Price of a grade.", metavar="P")] = 0.0,
     price_task: Annotated[float, typer.Option("--price-task", help="Price of a new task.", metavar="P")] = 0.0,
-    max_tasks: Annotated[int | None, typer.Option("--max-tasks", help="The most tasks that there are.", metavar="N")] = None,
-    max_generations: Annotated[int | None, typer.Option("--max-generations", help="The most of a task.", metavar="K")] = None,
-    max_grades: Annotated[int | None, typer.Option("--max-grades", help="The most of a generation.", metavar="G")] = None,
+    max_tasks: Annotated[
+        int | None, typer.Option("--max-tasks", max=MOST, help="The most tasks that there are.", metavar="N")
+    ] = None,
+    max_generations: Annotated[
+        int | None, typer.Option("--max-generations", max=MOST, help="The most of a task.", metavar="K")
+    ] = None,
+    max_grades: Annotated[int | None, typer.Option("--max-grades", max=MOST, help="The most of a generation.", metavar="G")] = None,
     level: Annotated[float, typer.Option("--level", help="Confidence level of half widths.")] = 0.95,
     alpha: Annotated[float, typer.Option("--alpha", help="Two-sided error level of an effect's test.")] = 0.05,
     power: Annotated[float, typer.Option("--power", help="Power for an effect.")] = 0.8,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli_options import DEFAULT_STORE, StoreOption, check_output, misuse
+from flows.cli_options import DEFAULT_STORE, MOST, StoreOption, check_output, misuse
 
 if TYPE_CHECKING:  # imported by the command, so that `--help` answers at once
     from evalnoise.readers.arms import Arm
@@ -56,10 +56,13 @@ def compare(
     everything: Annotated[bool, typer.Option("--all", help="Every pair, not the first twenty.")] = False,
     plan_tasks: Annotated[
         int | None,
-        typer.Option("--plan-tasks", min=1, help="Predict the SE on so many tasks. Default: as many as here.", metavar="N"),
+        typer.Option(
+            "--plan-tasks", min=1, max=MOST, help="Predict the SE on so many tasks. Default: as many as here.", metavar="N"
+        ),
     ] = None,
     plan_samples: Annotated[
-        int | None, typer.Option("--plan-samples", min=1, help="Predict the SE with so many samples a task.", metavar="K")
+        int | None,
+        typer.Option("--plan-samples", min=1, max=MOST, help="Predict the SE with so many samples a task.", metavar="K"),
     ] = None,
     average: Annotated[
         list[str] | None,

@@ -13,6 +13,8 @@ DEFAULT_STORE = Path("evalnoise-store")
 
 MOST_RESAMPLES = 10_000_000
 """As in a study's `analysis`."""
+MOST = 10**12
+"""Of tasks, samples or runs that are only reckoned with: floats count far beyond it without a gap."""
 _OWN = ("studies", "protocols", "recordings", "evalnoise.duckdb", "evalnoise.duckdb.wal")
 IN_STORE = "expected a place outside the store's own files, which would be lost"
 

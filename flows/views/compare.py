@@ -14,9 +14,9 @@ from rich.text import Text
 
 from evalnoise.report.numbers import counted
 from evalnoise.stats.models.checkpoints import Averaging, NullCheck
-from evalnoise.stats.models.noise import BELOW_ZERO, SAME_SAMPLES, single_samples
+from evalnoise.stats.models.noise import SAME_SAMPLES, single_samples
 from flows.cli_errors import printable
-from flows.views.compare_columns import reasons, rows
+from flows.views.compare_columns import below_zero, reasons, rows
 from flows.views.compare_data import LEVEL, NO_NEW_RUNS, P_METHOD, Compared, Floats, prediction_shares
 from flows.views.fitness import Known
 from flows.views.folding import drawn, folded, width
@@ -197,7 +197,7 @@ def _undefined(found: Compared) -> Iterator[str]:
             told = reasons(found, pairs.pair(int(at[0])), unseen=False, same=same)
             yield from (reason for reason in told if reason != SAME_SAMPLES)
     if ((pairs.data < 0) & ~pairs.same).any():
-        yield BELOW_ZERO
+        yield from below_zero(found)
 
 
 def _copies(found: Compared) -> Iterator[str]:

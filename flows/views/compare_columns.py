@@ -18,6 +18,7 @@ from flows.views.compare_data import NO_NEW_RUNS, P_METHOD, Compared, Floats, In
 
 _BLOCK = 100_000
 """Pairs at a time: bounds memory, changes no result."""
+_NO_FLOOR = "without it no SE of more samples can be predicted: it would seem to fall to 0"
 
 
 def rows(found: Compared, most: int | None = None) -> Iterator[dict[str, Any]]:
@@ -126,6 +127,13 @@ def _texts(found: Compared, pairs: AllPairs, z: Floats, unseen: Any) -> tuple[An
     return pa.array(undefined, pa.string()).take(kinds), pa.array([pair.note for pair, *_ in alike], pa.string()).take(kinds)
 
 
+def below_zero(found: Compared) -> Iterator[str]:
+    """What is undefined where the data variance came out below 0."""
+    yield BELOW_ZERO
+    if found.asked.plan_samples not in {None, 1}:
+        yield _NO_FLOOR
+
+
 def reasons(found: Compared, pair: PairNoise, *, unseen: bool, same: bool) -> Iterator[str]:
     """Why numbers of a pair are undefined; `unseen`: a model's samples repeat one draw; `same`: the two may be a copy."""
     z = pair.z_undefined if found.asked.covers == "population" else pair.runs_undefined
@@ -134,5 +142,5 @@ def reasons(found: Compared, pair: PairNoise, *, unseen: bool, same: bool) -> It
     if unseen:
         yield NO_NEW_RUNS
     elif pair.data is not None and pair.data < 0 and not same:
-        yield BELOW_ZERO
+        yield from below_zero(found)
     yield from (reason for reason in (pair.undefined, pair.parts_undefined, z) if reason)

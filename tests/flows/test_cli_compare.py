@@ -134,6 +134,12 @@ def test_no_share_above_one(tmp_path):
     (pair,) = json.loads(run("--file", path, "--json"))["pairs"]
     assert (pair["prediction_share"], pair["se_data"]) == (None, None)
     assert "data variance is below 0" in pair["undefined"]
+    assert "predicted" not in said + pair["undefined"]
+    for more, planned in (("--plan-samples", 10**12), False), (("--plan-samples", 1), True), (("--plan-tasks", 10**12), True):
+        (pair,) = json.loads(run("--file", path, "--json", *more))["pairs"]
+        assert (pair["se_planned"] is not None) is planned
+        assert ("no SE of more samples can be predicted" in pair["undefined"]) is not planned
+    assert "no SE of more samples can be predicted" in " ".join(run("--file", path, "--plan-samples", 8).split())
 
 
 def test_averages_that_differ_alike_in_every_task(tmp_path):

@@ -123,3 +123,24 @@ def test_names_of_parquet_are_exact(tmp_path):
     write("Score")
     with pytest.raises(DataError, match="a column 'score'"):
         read_table(path, _WANTED)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["compare", "--plan-tasks"],
+        ["compare", "--plan-samples"],
+        ["budget", "--w", "0.1", "--delta", "0.02", "--tasks"],
+        ["budget", "--w", "0.1", "--delta", "0.02", "--tasks", "9", "--runs-a"],
+        ["power", "good", "--runs"],
+        ["power", "good", "--runs-b"],
+        ["design", "--task", "0.1", "--generation", "0.1", "--max-tasks"],
+        ["design", "--task", "0.1", "--generation", "0.1", "--max-generations"],
+        ["design", "--task", "0.1", "--generation", "0.1", "--max-grades"],
+        ["sequential", "--passes", "1", "--runs"],
+    ],
+)
+def test_a_number_of_runs_or_tasks_has_a_limit(command):
+    found = invoke(*command, 10**20)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert command[-1] in found.stderr

@@ -263,7 +263,8 @@ def against_itself(single: Noise) -> Noise:
 def predicted_se(noise: Noise, *, n_tasks: int, samples: float | None = None) -> float | None:
     """SE of the mean on `n_tasks` new tasks with `samples` samples each: sqrt((data + prediction/K) / N); the total when None.
 
-    None where the parts are undefined; a data variance below 0 counts as 0. At K = 1 and the same N it is the total SE.
+    None where the parts are undefined, and for other K than 1 where the data variance came out below 0: it is too small to be seen,
+    not 0, and as 0 more samples would seem to bring the SE down without end. At K = 1 and the same N it is the total SE.
     """
     parts = (np.nan if part is None else part for part in (noise.total, noise.data, noise.prediction))
     total, data, prediction = (np.array([part]) for part in parts)
@@ -277,4 +278,4 @@ def predicted_ses(total: Floats, data: Floats, prediction: Floats, *, n_tasks: I
         raise ValueError(f"a plan has at least one task and one sample, not {n_tasks.min()} and {samples}")
     if samples is None or samples == 1:
         return np.sqrt(total / n_tasks)
-    return np.sqrt((np.maximum(data, 0.0) + prediction / samples) / n_tasks)
+    return np.sqrt((np.where(data < 0, np.nan, data) + prediction / samples) / n_tasks)

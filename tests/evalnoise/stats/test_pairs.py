@@ -276,6 +276,11 @@ def test_predicted_se():
     assert predicted_se(paired_noise(a[:, :1], b[:, :1]), n_tasks=400, samples=8) is None
     with pytest.raises(ValueError, match="at least one task"):
         predicted_se(found, n_tasks=0)
+    below = dataclasses.replace(found, data=-1e-6)  # not 0: nothing says where more samples stop to help
+    assert predicted_se(below, n_tasks=400, samples=8) is None
+    assert predicted_se(below, n_tasks=400, samples=1) == predicted_se(below, n_tasks=400) == found.se_total
+    none = dataclasses.replace(found, data=0.0)
+    assert predicted_se(none, n_tasks=400, samples=8) == pytest.approx((found.prediction / 8 / 400) ** 0.5, rel=1e-12)
 
 
 def test_holm_over_pairs_leaves_out_undefined_ones():
