@@ -132,9 +132,10 @@ def test_headers_that_say_that_nothing_is_left_are_heeded(tmp_path) -> None:
 def test_requests_per_minute_hold_on_the_wire(tmp_path) -> None:
     script = Clocked(lambda _: WIRE.answer("ok"))
     with serve(script=script) as server:
+        begun = time.monotonic()
         answers(server.url, tmp_path, 24, requests_per_minute=600)
-    # Ten at once, then ten a second.
-    assert script.at[-1] - script.at[0] >= 1.3
+    # Ten at once, then ten a second. Counted from the start, because on a busy machine the first may be long under way.
+    assert script.at[-1] - begun >= 1.3
 
 
 def test_tokens_per_minute_count_what_was_used_and_not_what_was_asked_for(tmp_path) -> None:
