@@ -14,6 +14,7 @@ from evalnoise.readers.columns import at_row, codes, numbers, refuse_outside, re
 from evalnoise.readers.counts import Judged, read_judged
 from evalnoise.readers.fitness import unfit_for_decisions, unfit_place
 from evalnoise.readers.tablefile import Kind, Wanted, read_table
+from evalnoise.stats.nested.sums import LARGEST_SCORE
 from evalnoise.store.store import SHORT, Store
 from schemas.errors import DataError
 
@@ -24,6 +25,7 @@ CLUSTER: Final = "cluster"
 ABSENT: Final = "-"
 """Name of a column that the file does without: one generation of each task, or one grade of each generation."""
 _SCALE: Final = "Say the smallest and largest score with --scale LOW HIGH, or mend the row."
+_UNIT: Final = "Larger ones cannot be added up exactly: write the scores in a larger unit."
 _NAME_IT: Final = "Name it with --task, --generation, --grade or --score; `--grade -` says that each generation has one grade."
 
 
@@ -100,6 +102,7 @@ def read_grades(path: Path, columns: Columns | None = None, *, scale: tuple[floa
     refuse_repeats(path, given, _number(output, grade), expected="each grade once", remedy=copies)
     values, known = numbers(table, "score")
     refuse_outside(path, names.score, values, scale, known=known, remedy=_SCALE)
+    refuse_outside(path, names.score, values, (-LARGEST_SCORE, LARGEST_SCORE), known=known, remedy=_UNIT)
     return Grades(
         source=str(path),
         tasks=tasks,

@@ -24,6 +24,8 @@ _DENOMINATORS: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 25, 50, 100, 
 _LARGEST: Final = 2.0**20
 _GRID: Final = 53
 """Other scores are rounded to a grid of 2^-53 of the largest: what float64 resolves there."""
+LARGEST_SCORE: Final = 2.0**_GRID - 1
+"""The largest score, either side of 0, that is added up exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,7 @@ def _as_integers(values: Floats) -> tuple[Exact, int]:
             if np.array_equal(numbers / denominator, values):
                 return numbers.astype(np.int64), denominator
     exponent = _GRID - int(np.frexp(largest)[1])
-    if exponent < 0:
+    if largest > LARGEST_SCORE:
         raise ValueError(f"a score of {largest:g} is too large to be added up exactly")
     return np.rint(np.ldexp(values, exponent)).astype(np.int64), 2**exponent
 

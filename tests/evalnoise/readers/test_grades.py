@@ -87,6 +87,19 @@ def test_a_level_that_there_is_only_one_of(tmp_path):
     assert len(set(grades.output.tolist())) == 2
 
 
+def test_a_score_that_cannot_be_added_up_is_named(tmp_path):
+    path = tmp_path / "x.csv"
+    for row, score in ((2, 2.0**53), (3, -1e60)):
+        scores = [1.0, 2.0**53 - 1, 1.0 - 2.0**53]
+        scores[row - 1] = score
+        path.write_text("task,score\n" + "".join(f"t{i},{one!r}\n" for i, one in enumerate(scores)))
+        with pytest.raises(DataError, match=rf"row {row}, column 'score': expected a score from -9.*larger unit"):
+            read_grades(path, Columns(generation="-", grade="-"), scale=(-1e300, 1e300))
+    path.write_text(f"task,score\na,{2.0**53 - 1!r}\nb,{1 - 2.0**53!r}\n")
+    found = read_grades(path, Columns(generation="-", grade="-"), scale=(-1e300, 1e300))
+    assert from_long(found.task, found.output, found.scores).denominator == 1
+
+
 def test_another_scale(tmp_path):
     path = tmp_path / "g.csv"
     path.write_text("task,generation,grade_repeat,score\na,0,0,-5\na,0,1,10\n", encoding="utf-8")
