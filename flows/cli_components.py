@@ -104,6 +104,7 @@ def _reml(grades: Grades, report: ComponentReport) -> Reml:
 def _print(report: ComponentReport, fit: Reml | None, *, as_json: bool) -> None:
     from evalnoise.report.components import facts, lines
     from flows.cli_errors import printable
+    from flows.views.folding import folded
 
     if as_json:
         import json
@@ -111,10 +112,8 @@ def _print(report: ComponentReport, fit: Reml | None, *, as_json: bool) -> None:
         checked = {} if fit is None else {"reml": asdict(fit) | {"agrees": fit.agrees}}
         typer.echo(json.dumps(facts(report) | checked, allow_nan=False))
         return
-    for line in lines(report):
-        typer.echo(printable(line))
-    if fit is not None:
-        typer.echo(printable(_said(fit)))
+    for line in (*lines(report), *([] if fit is None else [_said(fit)])):
+        typer.echo(folded(printable(line), rest="  "))
 
 
 def _said(fit: Reml) -> str:

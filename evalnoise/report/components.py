@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -29,7 +28,6 @@ from evalnoise.stats.nested.repeats import (
 from evalnoise.stats.nested.sums import Nested, from_long
 from evalnoise.stats.planning.design import Prices, Variances
 
-_WIDTH: Final = 100
 NO_GRADER: Final = "the grader's variance is not identified"
 
 
@@ -216,7 +214,7 @@ def _no_advice(found: Components) -> str:
 
 
 def lines(report: ComponentReport) -> Iterator[str]:
-    """The report for people."""
+    """The report for people: lines of any length."""
     found = report.found
     yield f"Variance components of {report.grades.source}"
     yield _design(report)
@@ -227,17 +225,20 @@ def lines(report: ComponentReport) -> Iterator[str]:
     yield from _table(report)
     for part in (found.task, found.generation, found.grader):
         if part.raw is None:
-            yield from _wrapped(f"{part.of}: {UNDEFINED}: {part.undefined}.")
+            yield f"{part.of}: {UNDEFINED}: {part.undefined}."
     yield ""
     of_one = f"variance of one grade {number(found.total, 5)}"
     yield f"mean {number(found.mean)}, standard error over new tasks {number(found.se)}, {of_one}"
     icc = f"{number(found.icc)}" if found.icc is not None else f"{UNDEFINED}: {found.icc_undefined}"
-    yield from _wrapped(f"agreement of two grades of one generation (1 - grader/total; ICC(1,1) at one generation): {icc}")
+    yield f"agreement of two grades of one generation (1 - grader/total; ICC(1,1) at one generation): {icc}"
     yield from _repeats(report)
     yield ""
-    yield from _wrapped(report.advice.sentence if report.advice else f"No advice: {_no_advice(found)}.")
+    yield report.advice.sentence if report.advice else f"No advice: {_no_advice(found)}."
+    if report.advice and not report.advice.undefined:
+        taken = report.advice.prices
+        yield f"Prices taken: generation {taken.generation!r}, grade {taken.grade!r}, task {taken.task!r}."
     for note in (*report.grades.notes, *_notes(report)):
-        yield from _wrapped(f"note: {note}")
+        yield f"note: {note}"
 
 
 def _design(report: ComponentReport) -> str:
@@ -280,23 +281,21 @@ def _level(report: ComponentReport) -> str:
 
 def _repeats(report: ComponentReport) -> Iterator[str]:
     if report.repeats is None or report.reach is None or report.flips is None:
-        yield from _wrapped(f"grades needed: {UNDEFINED}: {NO_GRADER}")
+        yield f"grades needed: {UNDEFINED}: {NO_GRADER}"
         return
-    yield from _wrapped(report.repeats.sentence)
+    yield report.repeats.sentence
     have = max(1, int(report.found.n_grades[0]))
     phi = UNDEFINED if report.phi is None else f"{report.phi:.4f}"
     needed = report.reach.undefined if report.reach.k is None else f"{counted(report.reach.k, 'grade')}"
     each = counted(have, "grade")
-    yield from _wrapped(
-        f"Dependability of the mean of {each} of a generation {phi}; for {report.reach.target:g} it takes: {needed}."
-    )
+    yield f"Dependability of the mean of {each} of a generation {phi}; for {report.reach.target:g} it takes: {needed}."
     flips = report.flips
     if flips.flip is None:
-        yield from _wrapped(f"If the judge flips at random: {UNDEFINED}: {flips.undefined}.")
+        yield f"If the judge flips at random: {UNDEFINED}: {flips.undefined}."
         return
     if flips.flip > 0:
         generation = "" if flips.generation is None else f", generation {number(flips.generation, 5)}"
-        yield from _wrapped(
+        yield (
             f"If the judge flips at random, it flips {100 * flips.flip:.1f} % of verdicts, and real differences show at "
             f"{100 * (flips.scale or 0):.0f} % of their size; without flips the score would be {number(flips.score)}, the variance "
             f"between tasks {number(flips.task, 5)}{generation}. A judge that errs the same way each time does not show here. "
@@ -325,7 +324,3 @@ def _notes(report: ComponentReport) -> Iterator[str]:
         yield "no two generations of a task differed: served from a cache, generations look the same as steady ones"
     if not report.found.balanced and report.found.n_tasks > 1:
         yield "the design is unbalanced: components weigh grades alike (sequential sums of squares), the mean weighs tasks alike"
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from flows.cli import app
 
-RUNNER = CliRunner()
+RUNNER = CliRunner(env={"COLUMNS": "2000"})
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "nested_components.json").read_text(encoding="utf-8"))
 PUBLISHED = REFERENCE["two_sources_seed7"]
 QUICK = ("--resamples", 200)
@@ -66,7 +66,9 @@ def test_prices_and_fixed_tasks_move_the_advice(tmp_path):
     y = np.repeat(np.arange(20)[:, None, None] % 2, 4, axis=1).repeat(2, axis=2)
     y[::3, 0] = 1 - y[::3, 0]
     path = table(tmp_path / "g.csv", y)
-    assert "next sample should go to tasks" in run(path, *QUICK)
+    said = run(path, *QUICK)
+    assert "next sample should go to tasks" in said
+    assert "Prices taken: generation 1.0, grade 0.1, task 0.0." in said
     assert "next sample should go to generations" in run(path, "--fixed-tasks", *QUICK)
     assert "next sample should go to generations" in run(path, "--price-task", 10_000, *QUICK)
 
