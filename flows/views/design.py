@@ -30,6 +30,7 @@ from evalnoise.store.catalog import connect
 from flows.cli_errors import printable
 from flows.cli_options import misuse
 from flows.views.fitness import warn
+from flows.views.folding import folded, width
 from flows.views.sql import aligned
 
 _TASKS, _GENERATIONS, _GRADES = (100, 200, 400, 800), (1, 3, 5), (1, 3, 5)
@@ -107,17 +108,18 @@ def print_design(
         typer.echo(json.dumps(facts | {"cheapest": None if found is None else asdict(found)}, allow_nan=False))
         return
     for note in notes:
-        typer.echo(printable(note))
+        typer.echo(folded(printable(note)))
     widths = {(cell.n_tasks, cell.generations, cell.grades): cell.half_width for cell in cells}
     header = ["tasks", "generations", *(f"{g} {'grade' if g == 1 else 'grades'}" for g in grades), "floor"]
     rows = [[str(n), str(k), *(f"{widths[n, k, g]:.5f}" for g in grades), f"{floors[n]:.5f}"] for n in tasks for k in generations]
     of = "a mean score" if wanted.effect is None else "a difference of two arms' mean scores"
-    typer.echo(f"Half width of {of}, {100 * wanted.level:.4g} %, by tasks, generations of a task and grades of a generation:")
-    for line in aligned(header, rows, [True] * len(header)):
+    head = f"Half width of {of}, {100 * wanted.level:.4g} %, by tasks, generations of a task and grades of a generation:"
+    typer.echo(folded(head))
+    for line in aligned(header, rows, [True] * len(header), room=width()):
         typer.echo(line)
-    typer.echo("The floor is what no number of generations and grades of so many tasks gets below. It covers new tasks too.")
-    for line in _sentences(found, wanted) if found else ():
-        typer.echo(line)
+    floor_is = "The floor is what no number of generations and grades of so many tasks gets below. It covers new tasks too."
+    for line in (floor_is, *(_sentences(found, wanted) if found else ())):
+        typer.echo(folded(line))
 
 
 def _cheapest(components: Variances, prices: Prices, bounds: Bounds, wanted: Wanted) -> Design | None:

@@ -22,6 +22,8 @@ from evalnoise.stats.reliability import task_rates
 from evalnoise.stats.sequential import Sequence, betting, first_stop, robbins, robbins_interval
 from flows.cli_errors import printable
 from flows.views.fitness import Known, arm_facts
+from flows.views.folding import folded, width
+from flows.views.sql import aligned
 
 _LAST_NIGHTS = 10
 _OVER = {Covers.POPULATION: "the mean over new tasks", Covers.BENCHMARK: "the score of these tasks over new runs"}
@@ -29,7 +31,14 @@ _OVER = {Covers.POPULATION: "the mean over new tasks", Covers.BENCHMARK: "the sc
 
 def _say(*lines: str) -> None:
     for line in lines:
-        typer.echo(printable(line).replace("\n", " "))
+        typer.echo(folded(printable(line), rest=" " * (len(line) - len(line.lstrip()) + 2)))
+
+
+def _say_table(header: list[str], rows: list[list[str]]) -> None:
+    """A table of tasks, which alone are texts."""
+    shown = [[printable(cell).replace("\n", " ") for cell in row] for row in rows]
+    for line in aligned(header, shown, [False, *[True] * (len(header) - 1)], room=width() - 2):
+        typer.echo(f"  {line}")
 
 
 def _json(facts: dict[str, Any]) -> None:
@@ -164,17 +173,14 @@ def _means(cells: Cells) -> Any:
 def _tasks_table(rows: list[dict[str, Any]], level: float, *, binary: bool) -> None:
     if not rows:
         return
-    width = max(4, *(len(printable(row["task_id"])) for row in rows))
     head = f"rate [{100 * level:g} %]" if binary else "mean score"
-    _say(f"  {'task':<{width}}  passes  {head:<26}      s2  share of w  w without")
+    cells = []
     for row in rows:
         shown = f"{row['rate']:.3f} {interval(row['rate_lo'], row['rate_hi'], 3)}" if binary else f"{row['score']:.3f}"
         share = "" if row["share"] is None else f"{100 * row['share']:.1f} %"
         count = f"{row['passes']}/{row['runs']}"
-        _say(
-            f"  {printable(row['task_id']):<{width}}  {count:>6}  {shown:<26} {row['s2']:7.5f}  {share:>10}  "
-            f"{number(row['w_without'], 5):>9}"
-        )
+        cells.append([row["task_id"], count, shown, f"{row['s2']:.5f}", share, number(row["w_without"], 5)])
+    _say_table(["task", "passes", head, "s2", "share of w", "w without"], cells)
     by_itself = "Intervals are Clopper-Pearson, each task by itself: among many, some lie beside the truth."
     _say(f"  {by_itself if binary else _NO_RATES[0].upper() + _NO_RATES[1:] + '.'}")
 
@@ -217,13 +223,9 @@ def print_against(known: Known, *, of: str, top: int, as_json: bool) -> None:
         _say(f"  {counted(unmatched, 'task')} of one arm alone left out")
     if found.undefined:
         _say(f"  {UNDEFINED}: {found.undefined}")
-    width = max([4, *(len(printable(row["task_id"])) for row in rows)])
-    room = max([5, *(len(row[side]) for row in rows for side in ("a", "b"))])
     if rows:
-        _say(f"  {'task':<{width}}  {'ARM':>{room}}  {'OTHER':>{room}}   without it      change")
-    for row in rows:
-        both = f"{row['a']:>{room}}  {row['b']:>{room}}"
-        _say(f"  {printable(row['task_id']):<{width}}  {both}  {row['without']:>+11.5f} {row['change']:>+11.5f}")
+        cells = [[row["task_id"], row["a"], row["b"], f"{row['without']:+.5f}", f"{row['change']:+.5f}"] for row in rows]
+        _say_table(["task", "ARM", "OTHER", "without it", "change"], cells)
 
 
 def _side(cells: Cells, task: int) -> str:

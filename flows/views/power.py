@@ -16,12 +16,14 @@ from evalnoise.stats.planning.power import AchievedPower, Effect, achieved_power
 from flows.cli_errors import printable
 from flows.views.budget import BENCHMARK
 from flows.views.fitness import arm_facts, find_known
+from flows.views.folding import folded, width
 from flows.views.sql import aligned
 
 
 def say(text: str) -> None:
-    """Print a line of text that may be hostile."""
-    typer.echo(printable(text))
+    """Print a line of text that may be hostile, folded to the terminal."""
+    shown = printable(text)
+    typer.echo(folded(shown, rest=" " * (len(shown) - len(shown.lstrip()) + 2)))
 
 
 def print_power(
@@ -77,7 +79,7 @@ def power_lines(found: Sequence[AchievedPower]) -> Iterator[str]:
     for (sides, effect), tests in groups.items():
         shares = [f"{number(one.value, 3)} {interval(one.lo, one.hi, 3)}".strip() for one in tests]
         rows.append([sides, str(effect), number(tests[0].formula, 3), *shares, number(tests[0].w_lowered, 5)])
-    yield from aligned(header, rows, [True, False, True, *[False] * (len(header) - 4), True])
+    yield from aligned(header, rows, [True, False, True, *[False] * (len(header) - 4), True], room=width())
     said = dict.fromkeys(text for one in found for text in (one.undefined, one.note) if text)
     yield from (f"  note: {text}" for text in said)
 

@@ -16,6 +16,7 @@ from evalnoise.stats.estimate import Method
 from evalnoise.stats.planning.ranking import Order, Ranking, ranking
 from flows.cli_errors import printable
 from flows.views.fitness import arm_facts, find_known
+from flows.views.folding import width
 from flows.views.power import say
 from flows.views.sql import aligned
 
@@ -37,7 +38,7 @@ def print_ranking(store: Path, texts: Sequence[str], *, level: float, as_json: b
     for line in known.lines():
         say(line)
     for line in _lines(arms, found, level):
-        typer.echo(line)
+        say(line)
 
 
 def _lines(arms: Sequence[Arm], found: Ranking, level: float) -> Iterator[str]:
@@ -48,7 +49,7 @@ def _lines(arms: Sequence[Arm], found: Ranking, level: float) -> Iterator[str]:
     yield f"Scores over the {counted(found.n_tasks, 'task')} that every arm has measured twice:"
     scores = zip(found.rows, found.scores, strict=True)
     rows = [[str(place), names[row], number(score)] for place, (row, score) in enumerate(scores, start=1)]
-    yield from aligned(["", "arm", "score"], rows, [True, False, True])
+    yield from aligned(["", "arm", "score"], rows, [True, False, True], room=width())
     yield ""
     settle = f"runs for {100 * level:.4g} %"
     header = ["places", "covers", "difference", "se", "P(wrong order)", "P(reruns disagree)", settle]
@@ -58,7 +59,7 @@ def _lines(arms: Sequence[Arm], found: Ranking, level: float) -> Iterator[str]:
         for covers, one in (("benchmark", pair.benchmark), ("population", pair.population)):
             table.append([f"{place} and {place + 1}", covers, *_cells(one)])
             notes |= dict.fromkeys(f"{place} and {place + 1}, {covers}: {text}" for text in _reasons(one))
-    yield from aligned(header, table, [False, False, *[True] * 5])
+    yield from aligned(header, table, [False, False, *[True] * 5], room=width())
     yield from (f"  {text}" for text in notes)
     yield "benchmark: new runs of these tasks. population: new tasks too. Runs are per arm."
     yield "The observed difference stands in for the true one, which is often smaller."

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
+from itertools import zip_longest
 from typing import Any, Protocol, TextIO
 
 from flows.cli_errors import printable
@@ -117,12 +118,41 @@ def _write_table(names: list[str], rows: Iterator[Sequence[Any]], out: TextIO) -
         out.write(f"… more rows: the table stops at {MAX_TABLE_ROWS}; --format csv writes all\n")
 
 
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> Iterator[str]:
-    """Lines of a table: header, rule, rows; columns as wide as their widest cell, some to the right."""
+def aligned(
+    header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], *, room: int | None = None
+) -> Iterator[str]:
+    """Lines of a table: header, rule, rows; columns as wide as their widest cell, some to the right.
+
+    Where lines would be longer than `room`, headers and the texts of columns to the left are broken; numbers never.
+    """
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    if room is not None and sum(widths) + 2 * len(widths) - 2 > room:
+        widths = _narrowed(header, rows, right, room)
     for line in (header, ["-" * width for width in widths], *rows):
-        cells = [text.rjust(w) if flag else text.ljust(w) for text, w, flag in zip(line, widths, right, strict=True)]
-        yield "  ".join(cells).rstrip()
+        broken = [[text] if len(text) <= w else _broken(text, w) for text, w in zip(line, widths, strict=True)]
+        for parts in zip_longest(*broken, fillvalue=""):
+            cells = [text.rjust(w) if flag else text.ljust(w) for text, w, flag in zip(parts, widths, right, strict=True)]
+            yield "  ".join(cells).rstrip()
+
+
+def _narrowed(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], room: int) -> list[int]:
+    """Widths of columns whose headers are broken at words, those of numbers first, and then the texts, the widest first."""
+    columns = list(zip(header, *rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    words = [max(map(len, name.split()), default=0) for name in header]
+    numbers = [max([word, *map(len, cells)]) for word, (_, *cells) in zip(words, columns, strict=True)]
+    least = [n if flag else min(w, max(word, _LEAST_TEXT)) for n, w, word, flag in zip(numbers, widths, words, right, strict=True)]
+    for flag in (True, False):
+        while sum(widths) + 2 * len(widths) - 2 > room:
+            spare = [place for place, width in enumerate(widths) if right[place] is flag and width > least[place]]
+            if not spare:
+                break
+            widths[max(spare, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _broken(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
 
 
 def _upright(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
@@ -133,7 +163,7 @@ def _upright(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -
         if number:
             yield ""
         for name, text in zip(header, row, strict=True):
-            first, *more = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
+            first, *more = _broken(text, room)
             yield f"{name.ljust(names)}  {first}".rstrip()
             yield from (f"{'':{names}}  {line}" for line in more)
 

@@ -16,7 +16,7 @@ from flows.cli import app
 from tests.support import gate_store
 from tests.support.outcome_store import build
 
-RUNNER = CliRunner()
+RUNNER = CliRunner(env={"COLUMNS": "2000"})
 RNG = np.random.default_rng(3)
 GOOD = (RNG.random((24, 6)) < RNG.beta(0.6, 0.4, 24)[:, None]).astype(int)
 UNEVEN = GOOD.copy()

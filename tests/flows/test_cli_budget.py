@@ -18,7 +18,7 @@ from evalnoise.stats.variance import within_task_variance
 from flows.cli import app
 from tests.support.outcome_store import build
 
-RUNNER = CliRunner()
+RUNNER = CliRunner(env={"COLUMNS": "2000"})
 RNG = np.random.default_rng(3)
 RATES = RNG.beta(0.6, 0.4, 24)
 GOOD = (RNG.random((24, 6)) < RATES[:, None]).astype(int)

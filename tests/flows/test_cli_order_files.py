@@ -20,7 +20,7 @@ from schemas.errors import DataError, ExitCode
 
 
 def run(*arguments, code: int = 0) -> str:
-    result = CliRunner().invoke(app, [*map(str, arguments)])
+    result = CliRunner(env={"COLUMNS": "2000"}).invoke(app, [*map(str, arguments)])
     assert result.exit_code == code, (result.exit_code, result.output, result.exception)
     assert "Traceback" not in result.output
     return result.output
