@@ -47,7 +47,7 @@ def test_the_interval_says_how_it_was_made_and_when_the_test_disagrees():
     assert gate(arm(rng, p, 40), arm(rng, p, 40), GateRule()).tested.interval_method == PLAIN
     still = counted_side(np.r_[np.full(20, 5), 3], np.full(21, 5))
     assert gate(still, still, GateRule()).tested.interval_method == CAUTIOUS
-    once = counted_side(np.ones(30), np.ones(30))
+    once = counted_side(np.ones(30, dtype=int), np.ones(30, dtype=int))
     assert gate(once, once, GateRule()).tested.interval_method == DISAGREEING
     people = gate(arm(rng, p, 4), arm(rng, p, 4), GateRule(claim="population")).tested
     assert people.interval_method == "difference +- t SE over tasks"
