@@ -270,11 +270,14 @@ def print_nights(found: Nights, chart: Chart, *, as_json: bool) -> None:
         _say(f"  {label}: does not count: {reason}")
     _say(f"  {_night_verdict(found, chart)}", f"  {chart.note}.")
     if chart.seen is not None:
-        _say(f"  {_seen(chart)}; smaller ones mostly are not.")
+        _say(f"  {_seen(chart)}" + ("." if chart.seen >= 1 else "; smaller ones mostly are not."))
 
 
 def _seen(chart: Chart) -> str:
-    alone = f"A change of one night alone of {100 * (chart.seen or 0):.1f} points is seen on it with probability 0.8"
+    seen = chart.seen or 0.0
+    if seen >= 1:
+        return "No change that a score can make in one night alone is seen on it with probability 0.8"
+    alone = f"A change of one night alone of {100 * seen:.1f} points is seen on it with probability 0.8"
     if chart.rule != "ewma" or chart.lasting_nights == 1:
         return alone
     return f"{alone}, one that stays of {100 * (chart.lasting_seen or 0):.1f} points after {chart.lasting_nights} nights of it"

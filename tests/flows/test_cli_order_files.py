@@ -118,6 +118,13 @@ def test_a_newest_night_without_a_score(tmp_path):
     assert read_nights_file(path).scores.tolist() == [0.5, 1.0]
 
 
+def test_a_baseline_that_swings_from_end_to_end_sees_no_change(tmp_path):
+    path = written(tmp_path, ".csv", {"night": list(range(21)), "score": [float(night % 2) for night in range(21)]})
+    shown = run("nights", "--file", path)
+    assert "No change that a score can make in one night alone is seen on it" in shown
+    assert "points" not in shown
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
