@@ -102,7 +102,7 @@ def test_a_planted_key_is_nowhere(evalnoise, environment, tmp_path) -> None:
     with serve(script=model) as server:
         path, store = study_file(tmp_path, server.url), tmp_path / "s"
         run = evalnoise("run", path, "--store", store, "--limit", "4", PLANTED=KEY, PREFECT_LOGGING_LEVEL="DEBUG")
-        commands = (["show"], ["sql", "select * from calls", "--format", "csv"])
+        commands = (["show", TASKS[0].id], ["sql", "select * from calls", "--format", "csv"])
         shown = [CliRunner().invoke(app, [*command, "--store", str(store)]) for command in commands]
         # And one that ends with an error that echoes it: the first call's, so one dialect is enough.
         bad = study_file(tmp_path, f"{server.url}/nothing", {"chat": STACKS["chat"]})
