@@ -29,10 +29,11 @@ live-demo: .venv/.ready ## a real model on this machine, measured: 15 minutes, n
 	@$(BIN)/python -m perf.local_model --store $(LIVE_STORE) $(LIVE_ARGS) || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 # Three processes, because most tests wait for a server, a container or a disk: what needs the engine for containers (some tests stop
-# it, so no other process uses it), what needs a Prefect server, and the rest.
+# it, so no other process uses it), what needs a Prefect server with the stages of studies, and the rest.
 flow_tests = $(foreach name,$(1),tests/flows/test_$(name).py)
-WITH_ENGINE := tests/verifiers tests/tasks $(call flow_tests,checkers cli_doctor local_model run)
-WITH_SERVER := $(call flow_tests,cli_exit_codes cli_interrupt kill max_cost outage paid planted_keys rerun schedules server)
+WITH_ENGINE := tests/verifiers tests/tasks/test_reverify.py $(call flow_tests,checkers cli_doctor local_model run)
+WITH_SERVER := $(call flow_tests,cli_exit_codes cli_interrupt kill max_cost outage paid planted_keys rerun schedules server) \
+  $(filter-out $(WITH_ENGINE),$(wildcard tests/tasks/test_*.py))
 test: .venv/.ready ## every test, in three processes; TEST_ARGS="-k budget" for some, in one
 ifdef TEST_ARGS
 	$(BIN)/pytest $(TEST_ARGS)

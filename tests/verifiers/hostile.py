@@ -23,11 +23,11 @@ class Attack:
     """Whether it leaves something that only a new container gets rid of."""
 
 
-def _then_honest(name: str, body: str, **more: bool) -> Attack:
+def _then_honest(name: str, body: str, reasons: str = "pass", **more: bool) -> Attack:
     """Does its harm once, then answers right: it passes, and must leave no trace."""
     lines = "\n".join(f"        {line}" for line in body.strip("\n").splitlines())
     source = f"import os, sys\ndone = []\ndef f(x):\n    if not done:\n        done.append(1)\n{lines}\n    return x * 2 + 1\n"
-    return Attack(name, source, "pass", **more)
+    return Attack(name, source, reasons, **more)
 
 
 def _attempt(name: str, body: str) -> Attack:
@@ -195,7 +195,11 @@ ATTACKS = (
         "os.makedirs('a/b/c')\nopen('a/b/x', 'w').write('x')\nos.chmod('a/b', 0)\nos.chmod('a', 0)\nopen('/tmp/y', 'w')",
     ),
     _then_honest("folders without end", "for _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')"),
-    _then_honest("files without end", "try:\n    for n in range(10**6): open(f'/tmp/{n}', 'w').close()\nexcept OSError: pass"),
+    _then_honest(
+        "files without end",
+        "try:\n    for n in range(10**6): open(f'/tmp/{n}', 'w').close()\nexcept OSError: pass",
+        reasons="pass cpu-limit",
+    ),
     _then_honest("links", "os.symlink('/', 'a')\nos.symlink('a', '/tmp/b')\nos.symlink('/opt/evalnoise', '/tmp/c')"),
     _then_honest("no working directory", "os.rmdir('/tmp/job')"),
     _then_honest(
