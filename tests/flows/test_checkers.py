@@ -49,7 +49,7 @@ ANSWERS = [
 
 def in_process(*arguments: str | Path, **environment: str) -> Result:
     """A command that needs no server, without the second that an interpreter takes to start."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], env=environment)
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"} | environment)
 
 
 def study(folder: Path, name: str, rows: list[dict[str, object]], verifier: dict[str, object]) -> Path:

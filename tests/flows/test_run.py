@@ -13,14 +13,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evalnoise.report.summary import read_summary
 from evalnoise.store.store import Store
-from evalnoise.studyfile.load import load_study
 from flows.cli import app
 from tests.flows.conftest import COMMAND, ROOT
 from tests.support import stages
 from tests.support.stores import only_study
-from tests.support.whole import serverless
 
 pytestmark = [pytest.mark.prefect, pytest.mark.docker]
 STUDY = "studies/starter.yaml"
@@ -107,20 +104,17 @@ def test_prefect_shows_the_dag_and_the_result(finished, environment) -> None:
     assert "Noise floor" in page
 
 
-def test_a_damaged_partition_is_quarantined_and_redone_without_a_call(finished) -> None:
-    store, _ = finished
+def test_a_damaged_partition_is_quarantined_and_redone_without_a_call(finished, evalnoise) -> None:
+    store, done = finished
     study = only_study(store)
     victim = next(study.path.glob("outcomes/stack=oracle/condition=live/replicate=1/*.parquet"))
-    undamaged = victim.read_bytes()
-    victim.write_bytes(undamaged[:-20] + b"x" * 20)
+    whole = victim.read_bytes()
+    victim.write_bytes(whole[:-20] + b"x" * 20)
     journals = {path: path.read_bytes() for path in study.path.glob("journal/*")}
-    before = read_summary(store, study.study, study.protocol)
-    with serverless() as whole:
-        again = whole.run(load_study(Path(STUDY), CHANGES), store, limit=5, replicates=2)
-    assert again.protocol == study.protocol
-    assert any(name.startswith("measure~oracle~live~r0001~") for name in whole.ran)
-    assert victim.read_bytes() == undamaged
-    assert again.summary == before
+    again = evalnoise("run", STUDY, "--store", store, *SMALL)
+    assert again.returncode == 0, again.stderr
+    assert victim.read_bytes() == whole
+    assert again.stdout == done.stdout
     assert len(list((study.path / "quarantine").iterdir())) == 1
     assert {path: path.read_bytes() for path in study.path.glob("journal/*")} == journals
 
