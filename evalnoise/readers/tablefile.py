@@ -25,19 +25,28 @@ from evalnoise.readers.columns import at_row
 from evalnoise.readers.tablelines import FORMATS, LONGEST_LINE, csv_fault, lines, opened, refuse_line, refuse_text, said
 from schemas.errors import DataError
 
-_CSV: Final = (
-    "read_csv($path, header = true, auto_detect = false, delim = '{}', quote = '\"', escape = '\"', columns = {{columns}}, "
-    f"max_line_size = {LONGEST_LINE})"
-)
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """How DuckDB reads a format, which the end of a file's name says."""
+
+    reader: str
+    """In its language, with `{columns}` for the columns that it is told and the path as a parameter."""
+    mark: str = ""
+    """What separates the fields of a CSV file."""
+
+
 _LONGEST: Final = f"maximum_object_size = {LONGEST_LINE}"
-_JSON: Final = f"read_json($path, format = 'newline_delimited', records = 'true', columns = {{columns}}, {_LONGEST})"
-_READERS: Final = {
-    ".csv": _CSV.format(","),
-    ".tsv": _CSV.format("\t"),
-    ".jsonl": _JSON,
-    ".ndjson": _JSON,
-    ".parquet": "(FROM read_parquet($path)) AS t({columns})",
-}
+
+
+def _csv(mark: str) -> _Format:
+    options = f"delim = '{mark}', quote = '\"', escape = '\"', columns = {{columns}}, max_line_size = {LONGEST_LINE}"
+    return _Format(f"read_csv($path, header = true, auto_detect = false, {options})", mark)
+
+
+_JSON: Final = _Format(f"read_json($path, format = 'newline_delimited', records = 'true', columns = {{columns}}, {_LONGEST})")
+_PARQUET: Final = _Format("(FROM read_parquet($path)) AS t({columns})")
+_FORMATS: Final = {".csv": _csv(","), ".tsv": _csv("\t"), ".jsonl": _JSON, ".ndjson": _JSON, ".parquet": _PARQUET}
 _KEYS: Final = """
 SELECT keys FROM (
     SELECT json_keys(json) AS keys, row_number() OVER () AS place
@@ -89,10 +98,10 @@ def read_table(path: Path, wanted: Mapping[str, Wanted]) -> pa.Table:
         DataError: The file is missing or no table, lacks a column, has no row, or a value is not what it ought to be; the message
             names the column and the row, counted from 1 without the header.
     """
-    reader = _reader(path)
+    form = _format(path)
     with closing(duckdb.connect()) as connection:
         try:
-            return _read(connection, path, reader, wanted)
+            return _read(connection, path, form, wanted)
         except duckdb.InterruptException:
             raise KeyboardInterrupt from None
         except _FAULTS as error:
@@ -101,11 +110,11 @@ def read_table(path: Path, wanted: Mapping[str, Wanted]) -> pa.Table:
 
 def column_names(path: Path) -> list[str]:
     """The names of a file's columns, in its order; of JSON Lines, those of any row. Raises DataError as `read_table`."""
-    reader = _reader(path)
+    form = _format(path)
     try:
-        if "read_csv" in reader:
-            return _header(path, _mark(reader))
-        if "read_parquet" in reader:
+        if form.mark:
+            return _header(path, form.mark)
+        if form is _PARQUET:
             return _parquet_names(path)
         with closing(duckdb.connect()) as connection:
             found = connection.execute(_KEYS, {"path": glob.escape(str(path))}).fetchall()
@@ -121,42 +130,38 @@ _FAULTS: Final = (duckdb.Error, pa.ArrowException, UnicodeError, OSError)
 
 def _no_table(path: Path, error: Exception) -> DataError:
     """The error for a file that cannot be read; it names the row where that is known."""
-    reader = _reader(path)
-    if "read_parquet" not in reader:
+    form = _format(path)
+    if form is not _PARQUET:
         try:
-            (refuse_line if "read_json" in reader else refuse_text)(path)
+            (refuse_line if form is _JSON else refuse_text)(path)
         except DataError as named:
             return named
-    if "read_csv" in reader and (fault := csv_fault(path, _mark(reader), " ".join(str(error).split()))) is not None:
+    if form.mark and (fault := csv_fault(path, form.mark, " ".join(str(error).split()))) is not None:
         return fault
     remedy = "Check the file, and that its name says its format."
     return DataError(str(path), expected=f"a table in {FORMATS}", found=said(error), remedy=remedy)
 
 
-def _mark(reader: str) -> str:
-    """What separates the fields of a CSV file."""
-    return "\t" if "\t" in reader else ","
-
-
 def _suffix(name: str) -> str | None:
     lower = name.lower()
     plain = lower.removesuffix(".gz")
-    suffix = next((suffix for suffix in _READERS if plain.endswith(suffix)), None)
+    suffix = next((suffix for suffix in _FORMATS if plain.endswith(suffix)), None)
     return None if suffix == ".parquet" and plain != lower else suffix
 
 
-def _reader(path: Path) -> str:
+def _format(path: Path) -> _Format:
     suffix = _suffix(path.name)
     if suffix is None:
         raise DataError(str(path), expected=f"a file whose name ends in {FORMATS}", found="another name", remedy="Rename it.")
     if not path.is_file():
         found = "a folder" if path.is_dir() else "a pipe, socket or device" if path.exists() else "none"
         raise DataError(str(path), expected="a regular file" if path.exists() else "a file", found=found, remedy="Check the path.")
-    return _READERS[suffix]
+    return _FORMATS[suffix]
 
 
-def _read(connection: Any, path: Path, reader: str, wanted: Mapping[str, Wanted]) -> pa.Table:
-    source = _Source(connection, path, reader.replace("{columns}", _columns(path, reader, wanted)))
+def _read(connection: Any, path: Path, form: _Format, wanted: Mapping[str, Wanted]) -> pa.Table:
+    reader = form.reader.replace("{columns}", _columns(path, form, wanted))
+    source = _Source(connection, path, reader, is_json=form is _JSON)
     columns = {str(row[0]): str(row[1]) for row in source.rows("DESCRIBE SELECT * FROM {source}")}
     found = dict(_present(source, wanted, columns))
     parts = ", ".join(f"{_value(want, columns[want.column])} AS {_quoted(key)}" for key, want in found.items())
@@ -169,18 +174,14 @@ def _read(connection: Any, path: Path, reader: str, wanted: Mapping[str, Wanted]
     return pa.table({key: array if found[key].kind is Kind.NUMBER else array.dictionary_encode() for key, array in made.items()})
 
 
-def _columns(path: Path, reader: str, wanted: Mapping[str, Wanted]) -> str:
+def _columns(path: Path, form: _Format, wanted: Mapping[str, Wanted]) -> str:
     """The columns that DuckDB is told, in its language: those that a file has, or, of JSON, those that are looked for."""
-    if "read_parquet" in reader:
+    if form is _PARQUET:
         names = _distinct(path, _parquet_names(path), wanted)
         _refuse_types(path, wanted)
         return ", ".join(_quoted(name) for name in names)
-    is_csv = "read_csv" in reader
-    there = (
-        _distinct(path, _header(path, _mark(reader)), wanted)
-        if is_csv
-        else list(dict.fromkeys(one.column for one in wanted.values()))
-    )
+    asked = list(dict.fromkeys(one.column for one in wanted.values()))
+    there = _distinct(path, _header(path, form.mark), wanted) if form.mark else asked
     return "{" + ", ".join(f"{_quoted(name, mark=chr(39))}: 'VARCHAR'" for name in there) + "}"
 
 
@@ -242,11 +243,8 @@ class _Source:
     connection: Any
     path: Path
     reader: str
-
-    @property
-    def is_json(self) -> bool:
-        """Whether it is JSON Lines, which has a column where a row has it."""
-        return "read_json" in self.reader
+    is_json: bool
+    """Whether it is JSON Lines, which has a column where a row has it."""
 
     def relation(self, query: str, reader: str = "") -> Any:
         """A query with `{source}` for the file. The names in it are quoted, the path is a parameter."""

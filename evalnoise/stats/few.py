@@ -10,8 +10,6 @@ FEW_CARRIERS = 15
 """An interval that rests on fewer tasks covers less often than it says, though the benchmark be large."""
 FEW_TASKS = 30
 """Under so many tasks the bootstrap covers less often than it says."""
-
-
 _NOISE = 4
 """With fewer carriers a sum is under twice its own standard error, the root of sum u^2."""
 

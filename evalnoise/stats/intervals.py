@@ -145,16 +145,16 @@ def w_gaffke(passes: ArrayLike, runs: ArrayLike, *, seed: int, resamples: int = 
     base = _base(found.w, found.undefined, n, method=Method.GAFFKE)
     if not n.size:
         return base
-    lo, hi = gaffke_ends(task_variances(k, n), largest_s2(int(n.min())), seed=seed, resamples=resamples, level=level)
+    s2, most = task_variances(k, n), largest_s2(int(n.min()))
+    lo, hi = gaffke_ends(s2, (0.0, most), seed=seed, resamples=resamples, level=level)
     base = dataclasses.replace(base, seed=seed, resamples=resamples)
     return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=joined(above_note(found.w), GAFFKE_NOTE))
 
 
-def gaffke_ends(values: Floats, top: float, *, seed: int, resamples: int, level: float) -> tuple[float, float]:
-    """Ends of Gaffke's interval for the mean of values, (N,), that lie between 0 and `top`."""
+def gaffke_ends(values: Floats, between: tuple[float, float], *, seed: int, resamples: int, level: float) -> tuple[float, float]:
+    """Ends of Gaffke's interval for the mean of values, (N,), that lie `between` two numbers: a pseudo-task has either."""
     alpha = alpha_of(level)
-    low = dirichlet_task_means(values, 0.0, resamples=resamples, seed=seed)
-    high = dirichlet_task_means(values, top, resamples=resamples, seed=seed)
+    low, high = (dirichlet_task_means(values, end, resamples=resamples, seed=seed) for end in between)
     return float(np.quantile(low, alpha / 2)), float(np.quantile(high, 1 - alpha / 2))
 
 

@@ -25,7 +25,8 @@ from evalnoise.stats.variance import within_task_variance
 from flows.cli_options import misuse
 from flows.views.budget import BENCHMARK, pair_sentence
 from flows.views.fitness import Known, arm_facts, find_known
-from flows.views.power import power_lines, say
+from flows.views.folding import say
+from flows.views.power import power_lines
 
 _MOST_RUNS = 100_000
 """Runs per arm above which power is not simulated."""

@@ -6,8 +6,11 @@ import re
 import shutil
 import textwrap
 
+import typer
 from rich.console import Console
 from rich.table import Table
+
+from flows.cli_errors import printable
 
 _LEAST = 40
 
@@ -22,6 +25,13 @@ def folded(text: str, *, first: str = "", rest: str = "") -> str:
     return "\n".join(
         textwrap.wrap(text, width(), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [first.rstrip()]
     )
+
+
+def say(*lines: str) -> None:
+    """Print lines of text that may be hostile; what is folded stands two columns further in."""
+    for line in lines:
+        shown = printable(line)
+        typer.echo(folded(shown, rest=" " * (len(shown) - len(shown.lstrip()) + 2)))
 
 
 def drawn(table: Table) -> str:

@@ -22,16 +22,11 @@ from evalnoise.stats.reliability import task_rates
 from evalnoise.stats.sequential import Sequence, betting, first_stop, robbins, robbins_interval
 from flows.cli_errors import printable
 from flows.views.fitness import Known, arm_facts
-from flows.views.folding import folded, width
+from flows.views.folding import say, width
 from flows.views.sql import aligned
 
 _LAST_NIGHTS = 10
 _OVER = {Covers.POPULATION: "the mean over new tasks", Covers.BENCHMARK: "the score of these tasks over new runs"}
-
-
-def _say(*lines: str) -> None:
-    for line in lines:
-        typer.echo(folded(printable(line), rest=" " * (len(line) - len(line.lstrip()) + 2)))
 
 
 def _say_table(header: list[str], rows: list[list[str]]) -> None:
@@ -57,31 +52,31 @@ def print_drift(label: str, found: Drift, known: Known, *, facts: dict[str, Any]
         )
         return
     left_out = f", {counted(found.left_out, 'task')} with an unmeasured run left out" if found.left_out else ""
-    _say(
+    say(
         f"Drift of {label}: {counted(found.n_tasks, 'task')}, {counted(found.n_replicates, 'replicate')}{left_out}",
         *known.lines(of_scores=True),
     )
     if note:
-        _say(f"  {note[0].upper()}{note[1:]}.")
+        say(f"  {note[0].upper()}{note[1:]}.")
     if found.q is None or found.trend is None or found.scan is None:
-        _say(f"  {UNDEFINED}: {found.undefined}")
+        say(f"  {UNDEFINED}: {found.undefined}")
         return
     step = f"step after replicate {(found.change_point or 0) - 1}"
     rows = (("Cochran's Q", found.q, "Q"), ("trend", found.trend, "z"), (step, found.scan, "z"))
     seen = (("Cochran's Q for a step", found.q), ("the trend for a steady drift", found.trend), ("the scan for a step", found.scan))
     for name, test, letter in rows:
         limiting = "" if test.p is None else f", {_p(test.p)} in the limit"
-        _say(f"  {name:<24} {letter} = {test.statistic:8.3f}  p = {_p(test.p_permuted)} by permutation{limiting}")
-    _say(
+        say(f"  {name:<24} {letter} = {test.statistic:8.3f}  p = {_p(test.p_permuted)} by permutation{limiting}")
+    say(
         f"  {100 * (found.change or 0):+.2f} points after the step; {100 * (found.slope or 0):+.3f} points per replicate; "
         f"whole-run A/A splits differ by {found.split_ratio or 0:.2f} times what runs alone give",
         f"  {_verdict(found)}",
     )
     for said, tested in seen:
-        _say(f"  power of {said}: {_power(found, tested)}")
+        say(f"  power of {said}: {_power(found, tested)}")
     if found.q.note:
-        _say(f"  {found.q.note}")
-    _say(f"  {found.resamples} permutations within tasks, seed {found.seed}; it is about these tasks, not others")
+        say(f"  {found.q.note}")
+    say(f"  {found.resamples} permutations within tasks, seed {found.seed}; it is about these tasks, not others")
 
 
 def _p(p: float) -> str:
@@ -154,11 +149,11 @@ def print_tasks(known: Known, *, top: int, level: float, as_json: bool) -> None:
         }
         _json(facts | carriers | exact | {"tasks": rows})
         return
-    _say(f"Tasks of {arm.label}: w = {number(each.w, 5)} over {counted(spread.n_tasks, 'task')}", *known.lines(of_scores=True))
+    say(f"Tasks of {arm.label}: w = {number(each.w, 5)} over {counted(spread.n_tasks, 'task')}", *known.lines(of_scores=True))
     if spread.effective is None:
-        _say(f"  noise concentration {UNDEFINED}: {spread.undefined}")
+        say(f"  noise concentration {UNDEFINED}: {spread.undefined}")
     else:
-        _say(
+        say(
             f"  {counted(spread.variable_tasks, 'task')} varied; the noise is as concentrated as in {spread.effective:.1f} equal "
             f"tasks; {len(spread.half)} carry half of w, {len(spread.most)} carry 80 %"
         )
@@ -182,7 +177,7 @@ def _tasks_table(rows: list[dict[str, Any]], level: float, *, binary: bool) -> N
         cells.append([row["task_id"], count, shown, f"{row['s2']:.5f}", share, number(row["w_without"], 5)])
     _say_table(["task", "passes", head, "s2", "share of w", "w without"], cells)
     by_itself = "Intervals are Clopper-Pearson, each task by itself: among many, some lie beside the truth."
-    _say(f"  {by_itself if binary else _NO_RATES[0].upper() + _NO_RATES[1:] + '.'}")
+    say(f"  {by_itself if binary else _NO_RATES[0].upper() + _NO_RATES[1:] + '.'}")
 
 
 def print_against(known: Known, *, of: str, top: int, as_json: bool) -> None:
@@ -217,12 +212,12 @@ def print_against(known: Known, *, of: str, top: int, as_json: bool) -> None:
         about = {"covers": Covers.BENCHMARK, "undefined": found.undefined, **known.facts(of_scores=True)}
         _json(arms | about | {"tasks": rows})
         return
-    _say(f"{of} of {one.label} less {of} of {other.label}: {number(value, 5)} over {counted(len(found.tasks), 'common task')}")
-    _say(*known.lines(of_scores=True))
+    say(f"{of} of {one.label} less {of} of {other.label}: {number(value, 5)} over {counted(len(found.tasks), 'common task')}")
+    say(*known.lines(of_scores=True))
     if unmatched:
-        _say(f"  {counted(unmatched, 'task')} of one arm alone left out")
+        say(f"  {counted(unmatched, 'task')} of one arm alone left out")
     if found.undefined:
-        _say(f"  {UNDEFINED}: {found.undefined}")
+        say(f"  {UNDEFINED}: {found.undefined}")
     if rows:
         cells = [[row["task_id"], row["a"], row["b"], f"{row['without']:+.5f}", f"{row['change']:+.5f}"] for row in rows]
         _say_table(["task", "ARM", "OTHER", "without it", "change"], cells)
@@ -255,22 +250,22 @@ def print_nights(found: Nights, chart: Chart, *, as_json: bool) -> None:
         return
     dropped = f", {counted(found.n_dropped, 'task')} left out that some night has not measured" if found.n_dropped else ""
     each = f", {counted(found.n_tasks, 'task')} x {counted(found.replicates, 'run')}" if found.n_tasks and found.replicates else ""
-    _say(f"Nights of {found.label}: {counted(len(rows), 'night')}, rule {chart.rule}{each}{dropped}")
+    say(f"Nights of {found.label}: {counted(len(rows), 'night')}, rule {chart.rule}{each}{dropped}")
     if found.note:
-        _say(f"  {found.note[0].upper()}{found.note[1:]}.")
+        say(f"  {found.note[0].upper()}{found.note[1:]}.")
     if chart.centre is not None and chart.sd is not None:
-        _say(f"  baseline of {chart.baseline} nights: mean {chart.centre:.4f}, standard deviation between nights {chart.sd:.4f}")
+        say(f"  baseline of {chart.baseline} nights: mean {chart.centre:.4f}, standard deviation between nights {chart.sd:.4f}")
     hidden = len(rows) - _LAST_NIGHTS
     if hidden > 0:
         alarmed = [row["night"] for row in rows[:hidden] if row["alarm"]]
-        _say(f"  {counted(hidden, 'earlier night')}{', of which alarmed: ' + ', '.join(alarmed) if alarmed else ''}")
+        say(f"  {counted(hidden, 'earlier night')}{', of which alarmed: ' + ', '.join(alarmed) if alarmed else ''}")
     for row in rows[-_LAST_NIGHTS:]:
-        _say(_night_line(row, chart))
+        say(_night_line(row, chart))
     for label, reason in found.left_out:
-        _say(f"  {label}: does not count: {reason}")
-    _say(f"  {_night_verdict(found, chart)}", f"  {chart.note}.")
+        say(f"  {label}: does not count: {reason}")
+    say(f"  {_night_verdict(found, chart)}", f"  {chart.note}.")
     if chart.seen is not None:
-        _say(f"  {_seen(chart)}" + ("." if chart.seen >= 1 else "; smaller ones mostly are not."))
+        say(f"  {_seen(chart)}" + ("." if chart.seen >= 1 else "; smaller ones mostly are not."))
 
 
 def _seen(chart: Chart) -> str:
@@ -341,10 +336,10 @@ def print_counts(passes: int, runs: int, *, level: float, half_width: float | No
             | {"covers": Covers.POPULATION, "assumes": assumes, "half_width": (hi - lo) / 2, "stop": stop}
         )
         return
-    _say(f"{passes} of {runs}: {passes / runs:.4f} {interval(lo, hi)}, {100 * level:g} % at every look ({Method.ROBBINS})")
-    _say(f"  Assumes that {assumes}.")
+    say(f"{passes} of {runs}: {passes / runs:.4f} {interval(lo, hi)}, {100 * level:g} % at every look ({Method.ROBBINS})")
+    say(f"  Assumes that {assumes}.")
     if half_width is not None:
-        _say(f"  Stop rule: half-width {(hi - lo) / 2:.4f}, wanted {half_width:g}: {'stop' if stop else 'go on'}")
+        say(f"  Stop rule: half-width {(hi - lo) / 2:.4f}, wanted {half_width:g}: {'stop' if stop else 'go on'}")
 
 
 def print_sequence(
@@ -365,7 +360,7 @@ def print_sequence(
             | ({} if half_width is None else {"wanted_half_width": half_width, "stop": stopped is not None, "stop_at": stopped})
         )
         return
-    _say(
+    say(
         f"{counted(result.n, 'observation')}, mean {number(result.mean)}",
         *(known.lines(of_scores=True) if known else ()),
         f"  {interval(result.running_lo, result.running_hi)}  all looks together: quote this one",
@@ -376,7 +371,7 @@ def print_sequence(
     )
     for note in (result.note, found.note):
         if note:
-            _say(f"  {note}")
+            say(f"  {note}")
     if half_width is not None:
         done = f"stop; it held from observation {stopped} on" if stopped is not None else "go on"
-        _say(f"  Stop rule: half-width {result.half_width:.4f}, wanted {half_width:g}: {done}")
+        say(f"  Stop rule: half-width {result.half_width:.4f}, wanted {half_width:g}: {done}")

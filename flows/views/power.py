@@ -13,17 +13,10 @@ import typer
 from evalnoise.report.numbers import interval, number
 from evalnoise.stats.estimate import Method
 from evalnoise.stats.planning.power import AchievedPower, Effect, achieved_power
-from flows.cli_errors import printable
 from flows.views.budget import BENCHMARK
 from flows.views.fitness import arm_facts, find_known
-from flows.views.folding import folded, width
+from flows.views.folding import say, width
 from flows.views.sql import aligned
-
-
-def say(text: str) -> None:
-    """Print a line of text that may be hostile, folded to the terminal."""
-    shown = printable(text)
-    typer.echo(folded(shown, rest=" " * (len(shown) - len(shown.lstrip()) + 2)))
 
 
 def print_power(

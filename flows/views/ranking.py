@@ -16,8 +16,7 @@ from evalnoise.stats.estimate import Method
 from evalnoise.stats.planning.ranking import Order, Ranking, ranking
 from flows.cli_errors import printable
 from flows.views.fitness import arm_facts, find_known
-from flows.views.folding import width
-from flows.views.power import say
+from flows.views.folding import say, width
 from flows.views.sql import aligned
 
 

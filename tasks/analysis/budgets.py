@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from evalnoise.readers.counts import Counts, Ints, Judged
 from evalnoise.stats.estimate import Covers, Estimate, Method
-from evalnoise.stats.intervals import GAFFKE_FIRST, w_gaffke_limit, w_quoted
+from evalnoise.stats.intervals import GAFFKE_FIRST, w_gaffke, w_gaffke_limit
 from evalnoise.stats.planning.budget import CAUTIOUS_LEVEL, budget_for, run_plan
 from evalnoise.stats.planning.pilot import pilot_runs
 from evalnoise.stats.variance import within_task_variance
@@ -24,10 +24,11 @@ def budget_rows(
     """
     pilots = {("w", *key): (found.passes, found.runs) for key, found in counts.items()}
     pilots |= {("verdict_w", found.stack, found.condition): _verdicts(found) for found in judged}
+    made = {(row["estimate"], row["stack"], row["condition"], row["method"]): row for row in estimates}
     for row in estimates:
-        pilot = pilots.get((row["estimate"], row["stack"], row["condition"]))
-        if pilot is not None and row["method"] == Method.PERCENTILE:
-            yield from _rows(shop, row, *pilot)
+        key = row["estimate"], row["stack"], row["condition"]
+        if key in pilots and row["method"] == Method.PERCENTILE:
+            yield from _rows(shop, row, made.get((*key, Method.GAFFKE)), *pilots[key])
 
 
 def _verdicts(judged: Judged) -> tuple[Ints, Ints]:
@@ -35,14 +36,15 @@ def _verdicts(judged: Judged) -> tuple[Ints, Ints]:
     return (judged.verdicts == 1).sum(axis=1), (judged.verdicts >= 0).sum(axis=1)
 
 
-def _rows(shop: Workshop, row: Row, passes: Ints, runs: Ints) -> Iterator[Row]:
+def _rows(shop: Workshop, row: Row, gaffke: Row | None, passes: Ints, runs: Ints) -> Iterator[Row]:
+    """From the row with the percentile interval, and the one with Gaffke's, which verdicts do not have."""
     analysis = shop.plan.study.analysis
     found = within_task_variance(passes, runs)
-    # The row has the percentile interval, which is the one to quote where enough tasks varied.
-    estimate = Estimate(**{name: row[name] for name in Estimate.__dataclass_fields__})
-    if found.variable_tasks < GAFFKE_FIRST:
-        drawn = {"seed": analysis.seed, "resamples": analysis.resamples}
-        estimate = w_quoted(passes, runs, level=1 - analysis.alpha, **drawn)
+    if found.variable_tasks < GAFFKE_FIRST and gaffke is None:
+        estimate = w_gaffke(passes, runs, seed=analysis.seed, resamples=analysis.resamples, level=1 - analysis.alpha)
+    else:
+        quoted = row if gaffke is None or found.variable_tasks >= GAFFKE_FIRST else gaffke
+        estimate = Estimate(**{name: quoted[name] for name in Estimate.__dataclass_fields__})
     varied = None if found.undefined else found.variable_tasks
     pilot = pilot_runs((passes, runs))
     limit = w_gaffke_limit(passes, runs, seed=analysis.seed, resamples=analysis.resamples, level=CAUTIOUS_LEVEL)

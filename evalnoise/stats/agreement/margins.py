@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 from evalnoise.stats.agreement.icc import NEGATIVE, one_way_of_counts
 from evalnoise.stats.agreement.many import NO_PAIR, ONE_VALUE, krippendorff_alpha
 from evalnoise.stats.agreement.resampled import held, undefined
-from evalnoise.stats.bootstrap import RESAMPLES, dirichlet_task_means
-from evalnoise.stats.estimate import Covers, Estimate, Method, alpha_of, joined
-from evalnoise.stats.intervals import GAFFKE_NOTE, twice_measured
+from evalnoise.stats.bootstrap import RESAMPLES
+from evalnoise.stats.estimate import Covers, Estimate, Method, joined
+from evalnoise.stats.intervals import GAFFKE_NOTE, gaffke_ends, twice_measured
 from evalnoise.stats.limits import largest_s2
 from evalnoise.stats.variance import Floats, Ints, checked_counts, task_variances
 
@@ -69,10 +69,7 @@ def _gaffke(passes: Ints, runs: Ints, weights: Floats, *, seed: int, resamples: 
     """Gaffke's interval of the weighted mean of s2 over tasks."""
     column = task_variances(passes, runs) * weights
     top = float(max(largest_s2(int(size)) * float(weights[runs == size][0]) for size in np.unique(runs)))
-    alpha = alpha_of(level)
-    low = dirichlet_task_means(column, 0.0, resamples=resamples, seed=seed)
-    high = dirichlet_task_means(column, top, resamples=resamples, seed=seed)
-    return float(np.quantile(low, alpha / 2)), float(np.quantile(high, 1 - alpha / 2))
+    return gaffke_ends(column, (0.0, top), seed=seed, resamples=resamples, level=level)
 
 
 def _made(

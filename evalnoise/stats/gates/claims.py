@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from evalnoise.stats.bootstrap import dirichlet_task_means
-from evalnoise.stats.clusters import clustered_mean
+from evalnoise.stats.clusters import clustered_mean, named_labels
 from evalnoise.stats.estimate import Covers, alpha_of, joined
 from evalnoise.stats.gates.cmh import cmh_test
 from evalnoise.stats.gates.loss import loss_limit
@@ -21,7 +21,7 @@ from evalnoise.stats.gates.permutation import RESAMPLES, permutation_test
 from evalnoise.stats.gates.side import Side, on_common_tasks
 from evalnoise.stats.models.samples import on_one_denominator
 from evalnoise.stats.planning.budget import rerun_budget, smallest, z_sum
-from evalnoise.stats.variance import Floats, harmonic_mean
+from evalnoise.stats.variance import Floats, Ints, harmonic_mean
 
 PLANNED_POWER = 0.8
 NO_COMMON_TASK = "no task was measured in both arms"
@@ -192,16 +192,17 @@ def population_test(new: Side, base: Side, *, level: float = 0.95, clusters: Seq
     """
     a, b, both = on_common_tasks(new, base)
     differences, common = _differences(a, b)
-    names = None if clusters is None or not any(clusters) else [name for name, kept in zip(clusters, both, strict=True) if kept]
+    labels = None if clusters is None else named_labels(clusters)
+    labels = None if labels is None else labels[both]
     n = a.n_tasks
-    spread = _spread(differences, common, names) if n > 1 else None
+    spread = _spread(differences, common, labels) if n > 1 else None
     found = math.fsum(differences) / common / n if n else None
     undefined = NO_COMMON_TASK if not n else ONE_TASK if n == 1 else "" if spread and spread.se > 0 else NO_VARIATION
     numbers: dict[str, float | None] = dict.fromkeys(("lo", "hi", "loss_limit", "p", "p_worse"))
     rare = False
     if found is not None and spread and not undefined:
         by_t = float(stdtrit(spread.df, level)) * spread.se - found
-        limit = max(by_t, _rare_losses(-differences / common, names, level=level, seed=seed))
+        limit = max(by_t, _rare_losses(-differences / common, labels, level=level, seed=seed))
         rare = limit > by_t
         half = float(-stdtrit(spread.df, alpha_of(level) / 2)) * spread.se
         below = float(stdtr(spread.df, found / spread.se))
@@ -237,11 +238,11 @@ def population_test(new: Side, base: Side, *, level: float = 0.95, clusters: Seq
     )
 
 
-def _rare_losses(losses: Floats, clusters: Sequence[str] | None, *, level: float, seed: int) -> float:
+def _rare_losses(losses: Floats, clusters: Ints | None, *, level: float, seed: int) -> float:
     """Gaffke's upper limit of a mean of losses (N,), each at most 1; of clusters, by their totals over the mean size."""
     values, most = losses, 1.0
     if clusters is not None:
-        _, at, sizes = np.unique(_labels(clusters), return_inverse=True, return_counts=True)
+        _, at, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
         scale = len(sizes) / len(losses)
         values, most = np.asarray(np.bincount(at, weights=losses) * scale, dtype=np.float64), float(sizes.max()) * scale
     if len(values) > _MANY:
@@ -266,7 +267,7 @@ def _differences(a: Side, b: Side) -> tuple[Floats, int]:
     return numerators[0] - numerators[1], common
 
 
-def _spread(differences: Floats, common: int, clusters: Sequence[str] | None) -> _Spread:
+def _spread(differences: Floats, common: int, clusters: Ints | None) -> _Spread:
     """Standard error of the mean of differences / common, over tasks or over clusters of them."""
     n = len(differences)
     # Integers are equal or not; what else differs by no more than rounding is the same too.
@@ -275,14 +276,9 @@ def _spread(differences: Floats, common: int, clusters: Sequence[str] | None) ->
     if clusters is None:
         away = differences / common - math.fsum(differences) / common / n
         return _Spread(math.sqrt(math.fsum(away * away) / (n - 1) / n), n - 1, None, "")
-    found = clustered_mean(differences, _labels(clusters))
+    found = clustered_mean(differences, clusters)
     se = (found.se or 0.0) / common
     return _Spread(se if se > _ROUNDING else 0.0, found.n_clusters - 1, found.n_clusters, found.result.note)
-
-
-def _labels(clusters: Sequence[str]) -> list[str]:
-    """A label for each task, its own where it has no cluster."""
-    return [f"named {name}" if name else f"alone {place}" for place, name in enumerate(clusters)]
 
 
 def _disagree(p: float | None, lo: float | None, hi: float | None, alpha: float) -> bool:

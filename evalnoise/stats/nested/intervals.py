@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtri, fdtri
 
-from evalnoise.stats.bootstrap import RESAMPLES, dirichlet_task_means, group_labels, percentile_interval
+from evalnoise.stats.bootstrap import RESAMPLES, group_labels, percentile_interval
 from evalnoise.stats.clusters import ONE_CLUSTER, clusters_note
 from evalnoise.stats.estimate import PROVES_NOTHING, Covers, Estimate, Method, alpha_of, joined
 from evalnoise.stats.few import few_note
-from evalnoise.stats.intervals import GAFFKE_NOTE, ONE_TASK
+from evalnoise.stats.intervals import GAFFKE_NOTE, ONE_TASK, gaffke_ends
 from evalnoise.stats.limits import largest_s2, none_varied_population
 from evalnoise.stats.nested.components import DEPTH, Component, Components, Level, MeanSquares, components
 from evalnoise.stats.nested.draws import drawn_components, parts_of_tasks, values_of_tasks
@@ -123,9 +123,7 @@ def gaffke_intervals(
 def gaffke_mean(base: Estimate, values: Floats, ends: tuple[float, float], *, level: float) -> Estimate:
     """The estimate, a mean of values (n,) that lie between two ends, with Gaffke's interval by its own seed and resamples."""
     drawn: dict[str, Any] = {"seed": base.seed, "resamples": base.resamples}
-    alpha = alpha_of(level)
-    lo = float(np.quantile(dirichlet_task_means(values, ends[0], **drawn), alpha / 2))
-    hi = float(np.quantile(dirichlet_task_means(values, ends[1], **drawn), 1 - alpha / 2))
+    lo, hi = gaffke_ends(values, ends, **drawn, level=level)
     return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=GAFFKE_NOTE)
 
 

@@ -185,7 +185,7 @@ def budget_for(
     variable_tasks: int | None = None,
     pilot: PilotRuns | None = None,
 ) -> Budget:
-    """The budget of two arms with the same w, and the budgets at the ends of w's interval (the paper's interval).
+    """The budget of two arms with the same w, and the budgets at the ends of w's interval.
 
     `variable_tasks`, when given, and the `pilot`'s runs decide whether the note warns of a small pilot. None: w's `n_replicates` of
     every task.

@@ -105,7 +105,7 @@ def _spanned(base: Estimate, s2: Floats, top: float | None, *, seed: int, resamp
         note = ""
     else:
         base = dataclasses.replace(base, method=Method.GAFFKE)
-        lo, hi = gaffke_ends(s2, top, seed=seed, resamples=resamples, level=level)
+        lo, hi = gaffke_ends(s2, (0.0, top), seed=seed, resamples=resamples, level=level)
         note = GAFFKE_NOTE
     base = dataclasses.replace(base, seed=seed, resamples=resamples)
     return base.spanning(lo, hi, level=level, covers=Covers.POPULATION, note=joined(above_note(base.value), note))
